@@ -9,7 +9,7 @@ namespace zt {
 
 Permutation::Permutation(std::int64_t n, std::uint64_t key) : size_(n) {
   assert(n >= 1);
-  const int bits = std::bit_width(static_cast<std::uint64_t>(n - 1));
+  const auto bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(n - 1)));
   const int left_bits = bits / 2;
   right_bits_ = bits - left_bits;
   left_mask_ = (std::uint64_t{1} << left_bits) - 1;
