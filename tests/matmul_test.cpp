@@ -24,7 +24,7 @@ namespace {
 const bool limited = [] {
   const char* const name = std::getenv("ZEROTRAIN_TEST_INSTRUCTION_SET");
   if (name == nullptr) return false;
-  cpu::limit_instruction_set(cpu::instruction_set_from(name).value());
+  cpu::limit_instruction_set(cpu::instruction_level_from(name).value());
   return true;
 }();
 
@@ -341,16 +341,16 @@ TEST_CASE("several pools run products at the same time") {
 
 TEST_CASE("names of instruction sets are read back") {
   for (const char* const name : {"baseline", "avx2", "avx512", "avx512_bf16"}) {
-    CHECK(cpu::name_of(cpu::instruction_set_from(name).value()) == name);
+    CHECK(cpu::name_of(cpu::instruction_level_from(name).value()) == name);
   }
-  CHECK_FALSE(cpu::instruction_set_from("avx9"));
+  CHECK_FALSE(cpu::instruction_level_from("avx9"));
 }
 
 TEST_CASE("every lower instruction set passes the same tests") {
   if (limited) return;
-  for (const cpu::InstructionSet level :
-       {cpu::InstructionSet::baseline, cpu::InstructionSet::avx2, cpu::InstructionSet::avx512}) {
-    if (level >= cpu::detected_instruction_set()) continue;
+  for (const cpu::InstructionLevel level :
+       {cpu::InstructionLevel::baseline, cpu::InstructionLevel::avx2, cpu::InstructionLevel::avx512}) {
+    if (level >= cpu::detected_instruction_level()) continue;
     const std::string name(cpu::name_of(level));
     INFO(name);
     const std::string command = "ZEROTRAIN_TEST_INSTRUCTION_SET=" + name + " " + program_path() + " > /dev/null";

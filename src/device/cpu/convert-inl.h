@@ -10,7 +10,7 @@
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace zt::cpu::HWY_NAMESPACE {
+namespace zt::cpu::panels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -77,7 +77,7 @@ HWY_INLINE hn::Vec<Floats> round_to(hn::Vec<Floats> value, const T*) {
   return load(lanes);
 }
 
-}  // namespace zt::cpu::HWY_NAMESPACE
+}  // namespace zt::cpu::panels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // per-target include guard

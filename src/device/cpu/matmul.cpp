@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <stdexcept>
 
 #include "device/cpu/panels.h"
 #include "device/cpu/product.h"
@@ -105,13 +106,16 @@ void run_without_depth(const MatMul& op, Context& context) {
   });
 }
 
-void run_tile(const MatMul& op, const Plan& plan, std::int64_t task, std::byte* scratch) {
+void run_tile(const MatMul& op, const Plan& plan, std::int64_t task, Scratch scratch) {
   // Neighbouring tasks share columns of b: the weights, which are read from further away.
   const std::int64_t row = task % plan.row_parts * plan.tiles.rows;
   const std::int64_t column = task / plan.row_parts * plan.tiles.columns;
   const std::int64_t rows = std::min(plan.tiles.rows, op.m - row);
   const std::int64_t columns = std::min(plan.tiles.columns, op.n - column);
-  const auto floats_at = [scratch](std::int64_t at) { return reinterpret_cast<float*>(scratch + at); };
+  if (scratch.bytes < plan.library_at) {
+    throw std::logic_error("a matrix product was run that needs more scratch memory than was reserved");
+  }
+  const auto floats_at = [scratch](std::int64_t at) { return reinterpret_cast<float*>(scratch.data + at); };
 
   const float* bias = nullptr;
   if (op.bias) {
@@ -143,7 +147,7 @@ void run_tile(const MatMul& op, const Plan& plan, std::int64_t task, std::byte* 
       a = load(a, op.lda, plan.a_at, op.transpose_a, rows);
       b = load(b, op.ldb, plan.b_at, !op.transpose_b, columns);
     }
-    run_product(product, a, b, out, bias, scratch + plan.library_at);
+    run_product(product, a, b, out, bias, {scratch.data + plan.library_at, scratch.bytes - plan.library_at});
   }
   if (!plan.direct) store_panel(out, columns, op.out.dtype, target, op.ldc, rows, columns, op.add);
 }
@@ -185,8 +189,9 @@ void run_matmul(const MatMul& op, Context& context) {
     return;
   }
   const Plan plan = plan_for(op);
-  context.pool.for_each(plan.tasks(),
-                        [&](std::int64_t task, int worker) { run_tile(op, plan, task, context.of(worker)); });
+  context.pool.for_each(plan.tasks(), [&](std::int64_t task, int worker) {
+    run_tile(op, plan, task, {context.of(worker), context.per_worker});
+  });
 }
 
 }  // namespace zt::cpu

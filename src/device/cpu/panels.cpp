@@ -2,6 +2,10 @@
 
 #include <cstring>
 
+// The baseline, AVX2 and AVX-512 (Highway's AVX3) are enough.
+#ifndef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS (0xFFLL | (1LL << 11) | (1LL << 12))
+#endif
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "device/cpu/panels.cpp"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
@@ -10,7 +14,7 @@
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace zt::cpu::HWY_NAMESPACE {
+namespace zt::cpu::panels::HWY_NAMESPACE {
 
 template <typename T>
 void load_rows(const T* in, std::int64_t in_stride, float* out, std::int64_t out_stride, std::int64_t rows,
@@ -68,22 +72,26 @@ void store_panel_on_target(const float* in, std::int64_t in_stride, DType dtype,
   });
 }
 
-}  // namespace zt::cpu::HWY_NAMESPACE
+}  // namespace zt::cpu::panels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace zt::cpu {
 
+namespace panels {
 HWY_EXPORT(load_panel_on_target);
 HWY_EXPORT(store_panel_on_target);
+}  // namespace panels
 
 void load_panel(DType dtype, const void* in, std::int64_t in_stride, float* out, std::int64_t out_stride,
                 std::int64_t rows, std::int64_t columns) {
+  using namespace panels;
   HWY_DYNAMIC_DISPATCH(load_panel_on_target)(dtype, in, in_stride, out, out_stride, rows, columns);
 }
 
 void store_panel(const float* in, std::int64_t in_stride, DType dtype, void* out, std::int64_t out_stride,
                  std::int64_t rows, std::int64_t columns, bool add) {
+  using namespace panels;
   HWY_DYNAMIC_DISPATCH(store_panel_on_target)(in, in_stride, dtype, out, out_stride, rows, columns, add);
 }
 

@@ -95,6 +95,7 @@ struct Executable {
   dnnl::memory a, b, out, bias, scratch;
   std::array<dnnl_exec_arg_t, 5> arguments{};
   int count = 0;
+  std::int64_t scratch_bytes = 0;
 
   explicit Executable(const Product& product) : shared(shared_primitive(product)) {
     const auto add = [&](dnnl::memory& memory, const dnnl::memory::desc& description, int index) {
@@ -105,7 +106,8 @@ struct Executable {
     add(b, shared->b, DNNL_ARG_WEIGHTS);
     add(out, shared->out, DNNL_ARG_DST);
     if (product.bias) add(bias, shared->bias, DNNL_ARG_BIAS);
-    if (shared->scratch.get_size() > 0) add(scratch, shared->scratch, DNNL_ARG_SCRATCHPAD);
+    scratch_bytes = static_cast<std::int64_t>(shared->scratch.get_size());
+    if (scratch_bytes > 0) add(scratch, shared->scratch, DNNL_ARG_SCRATCHPAD);
   }
 };
 
@@ -124,23 +126,25 @@ std::int64_t prepare_product(const Product& product) {
   return round_up(static_cast<std::int64_t>(shared_primitive(product)->scratch.get_size()), 64);
 }
 
-void run_product(const Product& product, const void* a, const void* b, float* out, const float* bias,
-                 std::byte* scratch) {
+void run_product(const Product& product, const void* a, const void* b, float* out, const float* bias, Scratch scratch) {
   thread_local std::unordered_map<Product, std::unique_ptr<Executable>, ProductHash> executables;
   thread_local const dnnl::stream stream(engine());
   make_openmp_serial();
   auto& entry = executables[product];
   if (!entry) entry = std::make_unique<Executable>(product);
+  if (scratch.bytes < entry->scratch_bytes) {
+    throw std::logic_error("a matrix product was run that needs more scratch memory than was reserved");
+  }
   set_address(entry->a, a);
   set_address(entry->b, b);
   set_address(entry->out, out);
   if (product.bias) set_address(entry->bias, bias);
-  if (entry->scratch) set_address(entry->scratch, scratch);
+  if (entry->scratch) set_address(entry->scratch, scratch.data);
   check(dnnl_primitive_execute(entry->shared->primitive.get(), stream.get(), entry->count, entry->arguments.data()));
 }
 
 bool multiplies_natively(DType dtype) {
-  return dtype == DType::f32 || (dtype == DType::bf16 && instruction_set() >= InstructionSet::avx512_bf16);
+  return dtype == DType::f32 || (dtype == DType::bf16 && instruction_level() >= InstructionLevel::avx512_bf16);
 }
 
 }  // namespace zt::cpu

@@ -11,7 +11,7 @@ namespace zt::cpu {
 
 // out[m, n] (fp32) = op(a)[m, k] op(b)[k, n] (+ bias[n], fp32) (+ out if `sum`, in an order of the library's).
 // op(a) is a[m, k] with row stride lda or the transpose of a[k, m]; likewise b. m, n, k > 0. dtype: of a and b, fp32
-// or, with InstructionSet::avx512_bf16, bf16.
+// or, with InstructionLevel::avx512_bf16, bf16.
 struct Product {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t lda = 0, ldb = 0, ldc = 0;
@@ -25,10 +25,15 @@ struct Product {
 // Makes the product if no thread has made it yet. Returns the scratch bytes that it needs, a multiple of 64.
 std::int64_t prepare_product(const Product& product);
 
-// scratch: 64-byte aligned, as many bytes as prepare_product says. No lock is taken when the calling thread has run
-// the product before.
-void run_product(const Product& product, const void* a, const void* b, float* out, const float* bias,
-                 std::byte* scratch);
+// Scratch memory that a task may use up to its end; 64-byte aligned.
+struct Scratch {
+  std::byte* data = nullptr;
+  std::int64_t bytes = 0;
+};
+
+// scratch: at least as many bytes as prepare_product says, else std::logic_error. No lock is taken when the calling
+// thread has run the product before.
+void run_product(const Product& product, const void* a, const void* b, float* out, const float* bias, Scratch scratch);
 
 // Whether products of this dtype need no conversion to fp32 first.
 bool multiplies_natively(DType dtype);
