@@ -7,10 +7,12 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "device/cpu/simd_norm.cpp"
+// clang-format off: before all that is compiled for each instruction set
+#include "hwy/foreach_target.h"
+// clang-format on
 #include "device/cpu/simd_common-inl.h"
 #include "device/cpu/simd_philox-inl.h"
 #include "device/cpu/simd_rows-inl.h"
-#include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();

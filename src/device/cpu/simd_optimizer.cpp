@@ -5,8 +5,10 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "device/cpu/simd_optimizer.cpp"
-#include "device/cpu/simd_common-inl.h"
+// clang-format off: before all that is compiled for each instruction set
 #include "hwy/foreach_target.h"
+// clang-format on
+#include "device/cpu/simd_common-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
