@@ -1,0 +1,185 @@
+// Losses, fused with their gradients.
+#include <cmath>
+#include <limits>
+
+#include "device/cpu/simd.h"
+#include "device/cpu/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "device/cpu/simd_loss.cpp"
+// clang-format off: before all that is compiled for each instruction set
+#include "hwy/foreach_target.h"
+// clang-format on
+#include "device/cpu/simd_common-inl.h"
+#include "device/cpu/simd_math-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace zt::cpu {
+namespace HWY_NAMESPACE {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+template <typename T>
+void zero_range(T* out, std::int64_t n) {
+  if (n > 0) std::memset(static_cast<void*>(out), 0, static_cast<std::size_t>(n) * sizeof(T));
+}
+
+HWY_INLINE VF larger_of(VF a, VF b) { return hn::IfThenElse(hn::Gt(b, a), b, a); }
+
+// The largest element, NaN left out; -infinity for none.
+template <typename T>
+float largest(const T* row, std::int64_t n) {
+  const F32 d;
+  const VF lowest = constant(-infinity);
+  VF a = lowest;
+  VF b = lowest;
+  for_vectors(d, n, [&](std::int64_t i, auto extent) HWY_ATTR {
+    VF x = load(d, row + i, extent);
+    if constexpr (std::is_same_v<decltype(extent), Part>) {
+      x = hn::IfThenElse(hn::FirstN(d, extent.count), x, lowest);
+    }
+    const VF next = larger_of(a, x);
+    a = b;
+    b = next;
+  });
+  HWY_ALIGN float lanes[hn::MaxLanes(d)];
+  hn::Store(larger_of(a, b), d, lanes);
+  float result = -infinity;
+  for (std::size_t i = 0; i < hn::Lanes(d); ++i) result = lanes[i] > result ? lanes[i] : result;
+  return result;
+}
+
+// The sum of e^(x - shift) with the rounding errors of the additions collected (Knuth's two-sum), so that a
+// probability near 1 leaves its small loss intact.
+template <typename T>
+double sum_of_exponentials(const T* row, std::int64_t n, float shift) {
+  const F32 d;
+  const VF shifts = constant(shift);
+  VF sum = hn::Zero(d);
+  VF error = hn::Zero(d);
+  for_vectors(d, n, [&](std::int64_t i, auto extent) HWY_ATTR {
+    const VF e = valid_or_zero(d, exp_of(hn::Sub(load(d, row + i, extent), shifts)), extent);
+    const VF next = hn::Add(sum, e);
+    const VF added = hn::Sub(next, sum);
+    error = hn::Add(error, hn::Add(hn::Sub(sum, hn::Sub(next, added)), hn::Sub(e, added)));
+    sum = next;
+  });
+  HWY_ALIGN float sums[hn::MaxLanes(d)];
+  HWY_ALIGN float errors[hn::MaxLanes(d)];
+  hn::Store(sum, d, sums);
+  hn::Store(error, d, errors);
+  double total = 0.0;
+  for (std::size_t i = 0; i < hn::Lanes(d); ++i) total += static_cast<double>(sums[i]) + static_cast<double>(errors[i]);
+  return total;
+}
+
+template <typename T>
+bool contains(const T* row, std::int64_t n, float value) {
+  const F32 d;
+  const VF values = constant(value);
+  VF found = hn::Zero(d);
+  const VF one = constant(1.0F);
+  for_vectors(d, n, [&](std::int64_t i, auto extent) HWY_ATTR {
+    const VF here = hn::IfThenElseZero(hn::Eq(load(d, row + i, extent), values), one);
+    found = hn::Max(found, valid_or_zero(d, here, extent));
+  });
+  return hn::GetLane(hn::SumOfLanes(d, found)) != 0.0F;
+}
+
+template <typename T>
+void cross_entropy_row(const CrossEntropy& op, std::int64_t row) {
+  const F32 d;
+  const T* logits = op.logits.as<T>() + row * op.stride;
+  T* d_logits = op.d_logits ? op.d_logits.as<T>() + row * op.stride : nullptr;
+  const std::int64_t target = op.targets[row];
+  if (target < 0) {
+    op.losses[row] = 0.0F;
+    if (op.correct != nullptr) op.correct[row] = 0;
+    if (d_logits != nullptr) zero_range(d_logits, op.stride);
+    return;
+  }
+  const float maximum = largest(logits, op.vocabulary);
+  const double sum = sum_of_exponentials(logits, op.vocabulary, maximum);
+  const float target_logit = to_float(logits[target]);
+  // Both terms are >= 0, so nothing cancels. Infinite and NaN logits pass through.
+  const double distance = static_cast<double>(maximum) - static_cast<double>(target_logit);
+  op.losses[row] = static_cast<float>(std::log(sum) + distance);
+  if (op.correct != nullptr) {
+    op.correct[row] = target_logit == maximum && !contains(logits, target, maximum) ? 1 : 0;
+  }
+  if (d_logits == nullptr) return;
+  const VF shifts = constant(maximum);
+  const VF inverse = constant(static_cast<float>(1.0 / sum));
+  const VF scale = constant(op.scale);
+  const auto exponential = [&](VF x) HWY_ATTR { return exp_of(hn::Sub(x, shifts)); };
+  // The target's probability less one, from the sum of the others where that is more precise.
+  const auto own = static_cast<double>(hn::GetLane(exponential(constant(target_logit))));
+  const float difference = static_cast<float>((own - sum) / sum);
+  for_vectors(d, op.vocabulary, [&](std::int64_t i, auto extent) HWY_ATTR {
+    const VF probability = hn::Mul(exponential(load(d, logits + i, extent)), inverse);
+    store(d, hn::Mul(probability, scale), d_logits + i, extent);
+  });
+  d_logits[target] = from_float<T>(difference * op.scale);
+  zero_range(d_logits + op.vocabulary, op.stride - op.vocabulary);
+}
+
+void cross_entropy(const CrossEntropy& op, Context& context) {
+  for_ranges(context, op.rows, rows_per_task(op.stride), [&](std::int64_t first, std::int64_t n) {
+    dispatch(op.logits.dtype, [&]<typename T>(T*) {
+      for (std::int64_t row = first; row < first + n; ++row) cross_entropy_row<T>(op, row);
+    });
+  });
+}
+
+template <typename T>
+void squared_error_row(const SquaredError& op, std::int64_t row) {
+  const F32 d;
+  const T* prediction = op.prediction.as<T>() + row * op.columns;
+  const float* targets = op.targets + row * op.columns;
+  T* d_prediction = op.d_prediction ? op.d_prediction.as<T>() + row * op.columns : nullptr;
+  if ((op.valid != nullptr && op.valid[row] == 0) || op.columns == 0) {
+    op.losses[row] = 0.0F;
+    if (d_prediction != nullptr) zero_range(d_prediction, op.columns);
+    return;
+  }
+  const auto columns = static_cast<float>(op.columns);
+  const VF factor = constant(2.0F / columns);
+  const VF scale = constant(op.scale);
+  RowSum squares;
+  for_vectors(d, op.columns, [&](std::int64_t i, auto extent) HWY_ATTR {
+    const VF difference = hn::Sub(load(d, prediction + i, extent), load(d, targets + i, extent));
+    squares.add_product(difference, difference);
+    if (d_prediction != nullptr) {
+      store(d, hn::Mul(hn::Mul(difference, factor), scale), d_prediction + i, extent);
+    }
+  });
+  op.losses[row] = squares.total() / columns;
+}
+
+void squared_error(const SquaredError& op, Context& context) {
+  for_ranges(context, op.rows, rows_per_task(op.columns), [&](std::int64_t first, std::int64_t n) {
+    dispatch(op.prediction.dtype, [&]<typename T>(T*) {
+      for (std::int64_t row = first; row < first + n; ++row) squared_error_row<T>(op, row);
+    });
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace zt::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace zt::cpu {
+
+HWY_EXPORT(cross_entropy);
+HWY_EXPORT(squared_error);
+
+WorkspaceNeed workspace_of(const CrossEntropy&) { return {}; }
+void run(const CrossEntropy& op, Context& context) { HWY_DYNAMIC_DISPATCH(cross_entropy)(op, context); }
+
+WorkspaceNeed workspace_of(const SquaredError&) { return {}; }
+void run(const SquaredError& op, Context& context) { HWY_DYNAMIC_DISPATCH(squared_error)(op, context); }
+
+}  // namespace zt::cpu
+#endif
