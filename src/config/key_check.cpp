@@ -335,7 +335,7 @@ void replace_old_forms(ConfigTree& tree, Problems& problems, std::vector<std::st
   const Origin* origin = tree.origin_of("zero_optimization");
   const Origin where = origin == nullptr ? Origin{} : *origin;
   if (on) notices.push_back(where.text + ": zero_optimization: true is an old form of \"stage\": 1");
-  put(tree, "zero_optimization", Json{{"stage", on ? 1 : 0}});
+  put(tree, "zero_optimization", Json::object({{"stage", on ? 1 : 0}}));
   tree.origins["zero_optimization.stage"] = where;
 }
 
