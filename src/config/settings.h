@@ -77,8 +77,8 @@ struct LossScaleSettings {  // fp16
 
 struct ZeroSettings {
   int stage = 0;
-  std::int64_t max_live_parameters = 0;   // elements; 0: not set
-  std::int64_t prefetch_bucket_size = 0;  // elements; 0: not set
+  std::int64_t max_live_parameters = 0;          // elements; 0: not set
+  std::int64_t prefetch_bucket_size = 0;         // elements; 0: not set
   std::int64_t param_persistence_threshold = 0;  // elements, per segment
 };
 
@@ -88,14 +88,14 @@ struct TrainingSettings {
   std::uint64_t seed = 1234;
   std::int64_t eval_interval = 0, eval_steps = 10;
   std::int64_t checkpoint_interval = 0, checkpoints_to_keep = 2;
-  std::string output_dir;     // absolute
-  std::string sample_prompt;  // gpt: empty: no sample at the end
+  std::string output_dir;           // absolute
+  std::string sample_prompt;        // gpt: empty: no sample at the end
   bool local_accumulation = false;  // gradient_accumulation_order "local"
 };
 
 struct DeviceSettings {
   std::string type = "cpu";
-  int threads = 0;  // per rank; 0: not resolved yet ("auto"): the rank's share of the cores
+  int threads = 0;                    // per rank; 0: not resolved yet ("auto"): the rank's share of the cores
   std::string communicator = "auto";  // shared, mpi
   int ranks_per_node = 0;             // 0: as they are
   std::string instruction_set = "auto";

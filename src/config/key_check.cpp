@@ -1,0 +1,347 @@
+// Every value of a tree against the table of keys.
+#include <algorithm>
+#include <cmath>
+
+#include "config/keys.h"
+
+namespace zt {
+namespace {
+
+std::string shown(const Json& value) {
+  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (value.is_object() && text.size() > 2) return "a section { ... }";
+  constexpr std::size_t longest = 80;
+  return text.size() > longest ? text.substr(0, longest) + "..." : text;
+}
+
+std::string lower(std::string word) {
+  std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return std::tolower(c); });
+  return word;
+}
+
+bool in_range(const Key& key, double value) {
+  if (!std::isfinite(value)) return false;
+  if (key.minimum_excluded ? value <= key.minimum : value < key.minimum) return false;
+  return key.maximum_excluded ? value < key.maximum : value <= key.maximum;
+}
+
+// The value as an integer of 64 bits, also when written 5e8 or 2.0.
+std::optional<Json> as_integer(const Json& value) {
+  if (value.is_number_unsigned()) {
+    const auto number = value.get<std::uint64_t>();
+    if (number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return std::nullopt;
+    return Json(static_cast<std::int64_t>(number));
+  }
+  if (value.is_number_integer()) return Json(value.get<std::int64_t>());
+  if (value.is_number_float()) {
+    const auto number = value.get<double>();
+    if (std::abs(number) < 0x1p63 && number == std::floor(number)) return Json(static_cast<std::int64_t>(number));
+  }
+  return std::nullopt;
+}
+
+class Checker {
+ public:
+  Checker(const ConfigTree& tree, const std::filesystem::path& current_directory, Problems& problems,
+          std::vector<std::string>& notices)
+      : tree_(tree), current_directory_(current_directory), problems_(problems), notices_(notices) {
+    for (const Key& key : key_table()) rows_.emplace(key.path, &key);
+  }
+
+  CheckedValues check() {
+    for (const char* section : {"model", "data", "optimizer", "scheduler"}) select(section);
+    walk(tree_.json, "");
+    for (const Key& key : key_table()) {
+      if (key.needed) need(key);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  // Finds the section's type first: it decides which other rows apply.
+  void select(const std::string& section) {
+    const std::string path = section + ".type";
+    const Key& key = *rows_.find(path)->second;
+    const Json* value = tree_.find(path);
+    if (value == nullptr) {
+      if (key.fallback) result_.selected[path] = key.fallback->get<std::string>();
+      return;
+    }
+    if (!value->is_string()) return;
+    for (const std::string& word : key.choices) {
+      const auto& given = value->get_ref<const std::string&>();
+      if (key.any_case ? lower(word) == lower(given) : word == given) result_.selected[path] = word;
+    }
+  }
+
+  void walk(const Json& section, const std::string& path) {
+    for (const auto& [name, value] : section.items()) {
+      if (name.starts_with("_") || name == "$schema") continue;
+      const std::string key_path = join_path(path, name);
+      if (const Key* key = row_for(key_path, path, name)) check_value(*key, key_path, value);
+    }
+  }
+
+  // The row that applies, or null after telling what is wrong.
+  const Key* row_for(const std::string& path, const std::string& section, const std::string& name) {
+    const std::string selector = selector_of(path);
+    const auto selected = result_.selected.find(selector);
+    const bool type_known = selector.empty() || selected != result_.selected.end();
+    const auto [first, last] = rows_.equal_range(path);
+    std::string others;
+    for (auto it = first; it != last; ++it) {
+      const Key& key = *it->second;
+      if (!type_known || key.types.empty()) return &key;
+      for (const std::string& type : key.types) {
+        if (type == selected->second) return &key;
+        if (key.kind == KeyKind::used) others += (others.empty() ? "" : ", ") + type;
+      }
+    }
+    // With a missing or wrong type one message, about the type, is enough.
+    if (!type_known && tree_.find(selector) != nullptr) return nullptr;
+    if (first != last) {
+      problem(path,
+              "a key of " + selector + " " + others + "; " + selector + " is " + selected->second + " here: remove it");
+      return nullptr;
+    }
+    const std::string suggestion = suggest_key(section, name, result_.selected);
+    problem(path, "unknown key" + (suggestion.empty() ? "" : "; " + suggestion));
+    return nullptr;
+  }
+
+  void check_value(const Key& key, const std::string& path, const Json& value) {
+    if (key.kind == KeyKind::alias) return;  // told by replace_old_forms
+    if (key.type == KeyType::section) return check_section(key, path, value);
+    if (is_auto(value) && key.may_be_auto) {
+      if (key.kind == KeyKind::refused) return problem(path, "found \"auto\"; " + key.text);
+      if (key.kind == KeyKind::used) result_.given[path] = value;
+      if (key.kind == KeyKind::notice) notice(key, path);
+      return;
+    }
+    Json converted;
+    if (value.is_null() && key.may_be_null) {
+      converted = value;
+    } else if (const std::string wrong = convert(key, path, value, converted); !wrong.empty()) {
+      return problem(path, wrong);
+    }
+    const bool harmless = std::find(key.quiet.begin(), key.quiet.end(), converted) != key.quiet.end();
+    if (key.kind == KeyKind::refused && !harmless) return problem(path, "found " + shown(value) + "; " + key.text);
+    if (key.kind == KeyKind::notice && !harmless) notice(key, path);
+    if (key.kind == KeyKind::used || (key.kind == KeyKind::refused && key.fallback)) result_.given[path] = converted;
+  }
+
+  void check_section(const Key& key, const std::string& path, const Json& value) {
+    if (value.is_null()) return;
+    if (!value.is_object()) {
+      if (key.kind == KeyKind::refused) {
+        if (value == false) return;
+        return problem(path, "found " + shown(value) + "; " + key.text);
+      }
+      return problem(path, "found " + shown(value) + "; allowed: " + describe_allowed(key));
+    }
+    const auto enabled = value.find("enabled");
+    const bool off = value.empty() || (enabled != value.end() && (*enabled == false || is_auto(*enabled)));
+    if (key.kind == KeyKind::refused) {
+      if (!off) problem(path, key.text);
+      return;
+    }
+    if (key.kind == KeyKind::notice && !off) notice(key, path);
+    walk(value, path);
+  }
+
+  // The value in the table's type; returns what is wrong, or nothing.
+  std::string convert(const Key& key, const std::string& path, const Json& value, Json& out) {
+    const std::string found = "found " + shown(value) + "; allowed: " + describe_allowed(key);
+    switch (key.type) {
+      case KeyType::boolean:
+        out = value;
+        return value.is_boolean() ? "" : found + unquoted_hint(value, value == "true" || value == "false");
+      case KeyType::integer: {
+        const auto integer = as_integer(value);
+        if (integer) out = *integer;
+        if (integer && in_range(key, out.get<double>())) return "";
+        return found + unquoted_hint(value, is_quoted_number(value));
+      }
+      case KeyType::number:
+        if (value.is_number()) {
+          out = value.get<double>();
+          if (in_range(key, out.get<double>())) return "";
+        }
+        return found + unquoted_hint(value, is_quoted_number(value));
+      case KeyType::string: out = value; return value.is_string() ? "" : found;
+      case KeyType::choice: return convert_choice(key, value, found, out);
+      case KeyType::path: return convert_path(key, path, value, found, out);
+      case KeyType::integers:
+      case KeyType::numbers:
+      case KeyType::strings: return convert_list(key, value, found, out);
+      case KeyType::section:
+      case KeyType::anything: out = value; return "";
+    }
+    return "";
+  }
+
+  static bool is_quoted_number(const Json& value) {
+    return value.is_string() && Json::parse(value.get_ref<const std::string&>(), nullptr, false).is_number();
+  }
+  static std::string unquoted_hint(const Json& value, bool would_do) {
+    return would_do ? " (without the quotes: " + value.get<std::string>() + ")" : "";
+  }
+
+  static std::string convert_choice(const Key& key, const Json& value, const std::string& found, Json& out) {
+    if (!value.is_string()) return found;
+    const std::string word = value.get<std::string>();
+    const auto is = [&](const std::string& choice) {
+      return key.any_case ? lower(choice) == lower(word) : choice == word;
+    };
+    for (const std::string& choice : key.choices) {
+      if (is(choice)) {
+        out = choice;
+        return "";
+      }
+    }
+    for (const auto& [choice, use] : key.not_here) {
+      if (is(choice)) return "found \"" + word + "\"; " + use;
+    }
+    const std::string near = nearest_word(word, key.choices);
+    if (!near.empty()) return found + "; did you mean \"" + near + "\"?";
+    if (!key.other_choices.empty()) return "found " + shown(value) + "; " + key.other_choices;
+    return found;
+  }
+
+  std::string convert_path(const Key& key, const std::string& path, const Json& value, const std::string& found,
+                           Json& out) {
+    namespace fs = std::filesystem;
+    if (!value.is_string() || value.get_ref<const std::string&>().empty()) return found;
+    const std::string text = value.get<std::string>();
+    if (std::find(key.choices.begin(), key.choices.end(), text) != key.choices.end()) {
+      out = value;
+      return "";
+    }
+    const Origin* origin = tree_.origin_of(path);
+    // Outputs start at the current directory, whichever file names them.
+    const fs::path base = path == "training.output_dir" || origin == nullptr ? current_directory_ : origin->base;
+    const fs::path absolute = (base / text).lexically_normal();
+    std::error_code error;
+    if (!key.choices.empty() && !fs::exists(absolute, error)) {
+      const std::string near = nearest_word(text, key.choices);
+      return found + ", and there is no file " + absolute.string() +
+             (near.empty() ? "" : "; did you mean \"" + near + "\"?");
+    }
+    out = absolute.string();
+    return "";
+  }
+
+  static std::string convert_list(const Key& key, const Json& value, const std::string& found, Json& out) {
+    if (!value.is_array() || value.size() < key.shortest || value.size() > key.longest) return found;
+    out = Json::array();
+    for (const Json& element : value) {
+      if (key.type == KeyType::strings) {
+        if (!element.is_string()) return found;
+        out.push_back(element);
+        continue;
+      }
+      Json number;
+      if (key.type == KeyType::integers) {
+        const auto integer = as_integer(element);
+        if (!integer) return found;
+        number = *integer;
+      } else {
+        if (!element.is_number()) return found;
+        number = element.get<double>();
+      }
+      if (!in_range(key, number.get<double>())) return found;
+      out.push_back(number);
+    }
+    return "";
+  }
+
+  void need(const Key& key) {
+    if (tree_.find(key.path) != nullptr) return;
+    const std::string selector = selector_of(key.path);
+    if (!selector.empty()) {
+      const auto selected = result_.selected.find(selector);
+      if (selected == result_.selected.end()) return;
+      if (!key.types.empty() && std::find(key.types.begin(), key.types.end(), selected->second) == key.types.end())
+        return;
+    }
+    problem(key.path, "missing (" + key.help + "); allowed: " + describe_allowed(key));
+  }
+
+  std::string where(const std::string& path) const {
+    const Origin* origin = tree_.origin_of(path);
+    return origin == nullptr ? "" : origin->text;
+  }
+
+  void problem(const std::string& path, std::string text) {
+    result_.wrong.insert(path);
+    problems_.push_back({path, where(path), std::move(text)});
+  }
+
+  void notice(const Key& key, const std::string& path) {
+    if (key.text.empty()) return;
+    notices_.push_back(where(path) + ": " + path + " has no effect: " + key.text);
+  }
+
+  const ConfigTree& tree_;
+  const std::filesystem::path& current_directory_;
+  Problems& problems_;
+  std::vector<std::string>& notices_;
+  std::multimap<std::string, const Key*> rows_;
+  CheckedValues result_;
+};
+
+// Takes the key out of its section; null when it is not there.
+std::optional<Json> take(ConfigTree& tree, const std::string& path) {
+  const Json* found = tree.find(path);
+  if (found == nullptr) return std::nullopt;
+  Json value = *found;
+  Json* node = &tree.json;
+  const std::vector<std::string> keys = split_path(path);
+  for (std::size_t i = 0; i + 1 < keys.size(); ++i) node = &*node->find(keys[i]);
+  node->erase(keys.back());
+  return value;
+}
+
+void put(ConfigTree& tree, const std::string& path, Json value) {
+  Json* node = &tree.json;
+  for (const std::string& key : split_path(path)) node = &(*node)[key];
+  *node = std::move(value);
+}
+
+}  // namespace
+
+void replace_old_forms(ConfigTree& tree, Problems& problems, std::vector<std::string>& notices) {
+  for (const Key& key : key_table()) {
+    if (key.kind != KeyKind::alias || tree.find(key.path) == nullptr) continue;
+    const Origin* origin = tree.origin_of(key.path);
+    const std::string where = origin == nullptr ? "" : origin->text;
+    if (tree.find(key.text) != nullptr) {
+      problems.push_back({key.path, where, "an old name of " + key.text + ", which is given too: remove one of them"});
+      take(tree, key.path);
+      continue;
+    }
+    notices.push_back(where + ": " + key.path + " is an old name of " + key.text);
+    put(tree, key.text, *take(tree, key.path));
+    std::map<std::string, Origin> moved;
+    for (const auto& [path, from] : tree.origins) {
+      if (path == key.path || path.starts_with(key.path + ".")) moved[key.text + path.substr(key.path.size())] = from;
+    }
+    tree.erase_origins_below(key.path);
+    tree.origins.merge(moved);
+  }
+  const Json* zero = tree.find("zero_optimization");
+  if (zero == nullptr || !zero->is_boolean()) return;
+  const bool on = zero->get<bool>();
+  const Origin* origin = tree.origin_of("zero_optimization");
+  const Origin where = origin == nullptr ? Origin{} : *origin;
+  if (on) notices.push_back(where.text + ": zero_optimization: true is an old form of \"stage\": 1");
+  put(tree, "zero_optimization", Json::object({{"stage", on ? 1 : 0}}));
+  tree.origins["zero_optimization.stage"] = where;
+}
+
+CheckedValues check_keys(const ConfigTree& tree, const std::filesystem::path& current_directory, Problems& problems,
+                         std::vector<std::string>& notices) {
+  return Checker(tree, current_directory, problems, notices).check();
+}
+
+}  // namespace zt

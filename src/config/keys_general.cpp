@@ -1,0 +1,152 @@
+// DeepSpeed's keys of the top level and of the sections for precision.
+#include "config/keys.h"
+
+namespace zt {
+namespace {
+
+using enum KeyType;
+
+constexpr double largest_batch = 1e9;  // keeps products of batch keys within 64 bits
+
+void add_batch(std::vector<Key>& t) {
+  t.push_back(used_key(integer, "train_batch_size", "samples of an optimizer step over all ranks")
+                  .or_auto()
+                  .at_least(1)
+                  .at_most(largest_batch));
+  t.push_back(used_key(integer, "train_micro_batch_size_per_gpu", "samples of a rank in one forward and backward pass")
+                  .or_auto()
+                  .at_least(1)
+                  .at_most(largest_batch));
+  t.push_back(used_key(integer, "gradient_accumulation_steps", "passes of a rank in an optimizer step")
+                  .or_auto()
+                  .at_least(1)
+                  .at_most(largest_batch));
+  t.push_back(notice_key(boolean, "managed_gradient_accumulation", "who counts the micro-batches",
+                         "the trainer always counts its micro-batches itself")
+                  .unless({true}));
+}
+
+void add_precision(std::vector<Key>& t) {
+  t.push_back(used_key(section, "fp16", "training in fp16 with fp32 master weights and loss scaling"));
+  t.push_back(used_key(boolean, "fp16.enabled", "auto: false").standard(false).or_auto());
+  t.push_back(notice_key(boolean, "fp16.auto_cast", "casts the inputs", "inputs are token ids or cast to fp16 anyway")
+                  .unless({false}));
+  t.push_back(used_key(number, "fp16.loss_scale", "0: dynamic; otherwise fixed at this value")
+                  .standard(0.0)
+                  .at_least(0)
+                  .at_most(0x1p126));
+  t.push_back(used_key(integer, "fp16.initial_scale_power", "a dynamic scale starts at 2 to this power")
+                  .standard(32)
+                  .at_least(0)
+                  .at_most(126));
+  t.push_back(used_key(integer, "fp16.loss_scale_window", "steps without overflow before the scale doubles")
+                  .standard(1000)
+                  .at_least(1));
+  t.push_back(used_key(integer, "fp16.hysteresis", "overflows until the scale is halved").standard(2).at_least(1));
+  t.push_back(used_key(boolean, "fp16.consecutive_hysteresis", "a step without overflow refills the hysteresis")
+                  .standard(false));
+  t.push_back(
+      used_key(integer, "fp16.min_loss_scale", "an overflow at this scale ends the run").standard(1).at_least(1));
+  t.push_back(used_key(choice, "fp16.on_overflow", "what becomes of a batch whose gradients overflow")
+                  .standard("skip")
+                  .one_of({"skip"})
+                  .refusing("retry", "this version skips the batch: use \"skip\""));
+  t.push_back(refused_key(boolean, "fp16.fp16_master_weights_and_grads", "masters in fp16",
+                          "master weights are fp32 here: set it to false or remove it")
+                  .unless({false}));
+  t.push_back(alias_key("bfloat16", "bf16"));
+  t.push_back(used_key(section, "bf16", "training in bf16 with fp32 master weights"));
+  t.push_back(used_key(boolean, "bf16.enabled", "auto: true where the device is fast at it").standard(false).or_auto());
+  t.push_back(notice_key(boolean, "bf16.immediate_grad_update", "when a gradient is added up",
+                         "gradients are added up as soon as all ranks have made them")
+                  .unless({false}));
+  t.push_back(notice_key(boolean, "bf16.check_grad_overflow", "skips steps with infinite gradients",
+                         "gradients are always checked")
+                  .unless({true}));
+  t.push_back(refused_key(boolean, "bf16.bf16_master_weights_and_grads", "masters in bf16",
+                          "master weights are fp32 here: set it to false or remove it")
+                  .unless({false}));
+  t.push_back(refused_key(boolean, "bf16.bf16_optimizer_states", "averages in bf16",
+                          "the optimizer's averages are fp32 here: set it to false or remove it")
+                  .unless({false}));
+  t.push_back(refused_key(section, "amp", "NVIDIA apex", "apex is not used here: use the section fp16 or bf16"));
+  t.push_back(refused_key(section, "torch_autocast", "autocast of PyTorch",
+                          "there is no PyTorch here: use the section fp16 or bf16"));
+  t.push_back(used_key(section, "data_types", "number formats"));
+  t.push_back(used_key(choice, "data_types.grad_accum_dtype",
+                       "sum over micro-batches; null: fp32 where there are several, else the training format")
+                  .standard(nullptr)
+                  .or_null()
+                  .one_of({"fp32", "bf16", "fp16"}));
+  for (const char* name : {"param_dtype", "buffer_dtype"}) {
+    t.push_back(notice_key(string, std::string("data_types.") + name, "format of parameters or buffers",
+                           "the sections fp16 and bf16 decide the formats")
+                    .or_null()
+                    .unless({nullptr}));
+  }
+  t.push_back(used_key(choice, "communication_data_type", "format of gradients between ranks: the training format")
+                  .standard(nullptr)
+                  .or_null()
+                  .one_of({"fp32", "bf16", "fp16"}));
+  t.push_back(notice_key(string, "seq_parallel_communication_data_type", "of sequence parallelism",
+                         "sequences are not split over ranks here")
+                  .or_null());
+}
+
+void add_rest(std::vector<Key>& t) {
+  t.push_back(used_key(number, "gradient_clipping", "largest norm of all gradients together; 0: off; auto: 1.0")
+                  .standard(0.0)
+                  .or_auto()
+                  .at_least(0));
+  t.push_back(notice_key(boolean, "prescale_gradients", "divides gradients before the sum",
+                         "gradients are divided once, in fp32, after they are added up")
+                  .unless({false}));
+  t.push_back(notice_key(number, "gradient_predivide_factor", "divides gradients in two parts",
+                         "gradients are divided once, in fp32, after they are added up")
+                  .unless({1, 1.0}));
+  t.push_back(refused_key(string, "gradient_allreduce_op", "mean or sum",
+                          "gradients are averaged here: set it to \"mean\" or remove it")
+                  .unless({"mean"}));
+  t.push_back(refused_key(boolean, "sparse_gradients", "gradients of embeddings as index lists",
+                          "gradients are dense here: set it to false or remove it")
+                  .unless({false}));
+  t.push_back(notice_key(boolean, "disable_allgather", "an old switch", "how parameters travel follows from the stage")
+                  .unless({false}));
+  t.push_back(notice_key(boolean, "zero_allow_untested_optimizer", "lets ZeRO run with other optimizers",
+                         "every optimizer here works at every stage"));
+  t.push_back(notice_key(boolean, "zero_force_ds_cpu_optimizer", "which Adam with offload",
+                         "there is one implementation of Adam here"));
+  t.push_back(used_key(integer, "steps_per_print", "steps between progress lines").standard(10).at_least(1));
+  t.push_back(
+      used_key(boolean, "wall_clock_breakdown", "prints the seconds of forward, backward and step").standard(false));
+  t.push_back(notice_key(boolean, "memory_breakdown", "prints memory", "summary.json always holds memory by category")
+                  .unless({false}));
+  t.push_back(notice_key(boolean, "dump_state", "prints the config",
+                         "config.resolved.json is always written; --print-config prints it")
+                  .unless({false}));
+  t.push_back(notice_key(string, "log_level", "of DeepSpeed's logger", "use --quiet or --verbose").or_null());
+  t.push_back(notice_key(boolean, "dataloader_drop_last", "the last batch of an epoch",
+                         "every step takes exactly train_batch_size samples"));
+  t.push_back(
+      notice_key(integer, "vocabulary_size", "of DeepSpeed's check", "model.vocab_size is what counts").or_null());
+  t.push_back(
+      notice_key(boolean, "graph_harvesting", "CUDA graphs", "nothing of that kind exists on the CPU").unless({false}));
+  t.push_back(notice_key(boolean, "use_data_before_expert_parallelism", "order of parallel groups",
+                         "there is data parallelism only"));
+  t.push_back(used_key(section, "timers", "DeepSpeed's timers"));
+  t.push_back(used_key(section, "timers.throughput", "DeepSpeed's timers"));
+  for (const char* name : {"enabled", "synchronized"}) {
+    t.push_back(notice_key(boolean, std::string("timers.throughput.") + name, "measures throughput",
+                           "throughput is always measured, see metrics.jsonl"));
+  }
+}
+
+}  // namespace
+
+void add_general_keys(std::vector<Key>& table) {
+  add_batch(table);
+  add_precision(table);
+  add_rest(table);
+}
+
+}  // namespace zt

@@ -1,0 +1,198 @@
+// Keys of zerotrain's own sections: model, data, training, activation_checkpointing.every, device.
+#include "config/keys.h"
+
+namespace zt {
+namespace {
+
+using enum KeyType;
+
+void add_model(std::vector<Key>& t) {
+  const std::vector<std::string> gpt = {"gpt"};
+  const std::vector<std::string> mlp = {"mlp"};
+  t.push_back(used_key(section, "model", "the model; its other keys depend on its type"));
+  t.push_back(used_key(choice, "model.type", "gpt (transformer decoder) or mlp (linear layers)")
+                  .one_of({"gpt", "mlp"})
+                  .required());
+  t.push_back(used_key(integer, "model.n_layer", "number of transformer blocks").standard(6).at_least(1).only_for(gpt));
+  t.push_back(used_key(integer, "model.n_head", "attention heads of a block; divides n_embd")
+                  .standard(6)
+                  .at_least(1)
+                  .only_for(gpt));
+  t.push_back(used_key(integer, "model.n_embd", "width of the hidden states").standard(384).at_least(1).only_for(gpt));
+  t.push_back(used_key(integer, "model.n_positions", "tokens of a sequence (context length)")
+                  .standard(256)
+                  .at_least(1)
+                  .only_for(gpt));
+  t.push_back(used_key(integer, "model.vocab_size", "number of token ids; auto: what the tokenizer has")
+                  .standard("auto")
+                  .or_auto()
+                  .at_least(2)
+                  .at_most(1 << 24)
+                  .only_for(gpt));
+  t.push_back(used_key(integer, "model.n_inner", "width inside a block's MLP; null: 4 x n_embd")
+                  .standard(nullptr)
+                  .or_null()
+                  .at_least(1)
+                  .only_for(gpt));
+  t.push_back(used_key(choice, "model.activation_function", "gelu_new is the tanh form, gelu the exact one")
+                  .standard("gelu_new")
+                  .one_of({"gelu_new", "gelu", "relu", "silu"})
+                  .only_for(gpt));
+  t.push_back(used_key(boolean, "model.bias", "biases of linear layers and of norms").standard(true).only_for(gpt));
+  t.push_back(used_key(boolean, "model.tie_word_embeddings", "the output head uses the token embedding's matrix")
+                  .standard(true)
+                  .only_for(gpt));
+  for (const auto& [name, where] :
+       {std::pair{"embd_pdrop", "after the embeddings"}, std::pair{"resid_pdrop", "on each block's residual outputs"},
+        std::pair{"attn_pdrop", "on attention weights"}}) {
+    t.push_back(used_key(number, std::string("model.") + name, std::string("dropout probability ") + where)
+                    .standard(0.0)
+                    .at_least(0)
+                    .below(1)
+                    .only_for(gpt));
+  }
+  t.push_back(used_key(number, "model.layer_norm_epsilon", "added to the variance in layer norms")
+                  .standard(1e-5)
+                  .above(0)
+                  .only_for(gpt));
+  t.push_back(used_key(number, "model.initializer_range", "standard deviation of the initial weights")
+                  .standard(0.02)
+                  .above(0)
+                  .only_for(gpt));
+  t.push_back(used_key(integers, "model.layers", "widths: inputs, hidden ..., outputs")
+                  .required()
+                  .length(2, 1024)
+                  .at_least(1)
+                  .only_for(mlp));
+  t.push_back(used_key(choice, "model.activation", "between the layers")
+                  .standard("identity")
+                  .one_of({"identity", "relu", "gelu", "tanh"})
+                  .only_for(mlp));
+  t.push_back(used_key(boolean, "model.bias", "biases of the linear layers").standard(true).only_for(mlp));
+  t.push_back(used_key(choice, "model.loss", "mse (mean of squares) or cross_entropy (outputs are classes)")
+                  .standard("mse")
+                  .one_of({"mse", "cross_entropy"})
+                  .only_for(mlp));
+  t.push_back(refused_key(string, "model.pretrained", "a checkpoint to start from",
+                          "this version starts from initial weights only: remove the key or set it to null")
+                  .standard(nullptr)
+                  .or_null()
+                  .unless({nullptr}));
+  t.push_back(refused_key(strings, "model.freeze", "name patterns of parameters to leave as they are",
+                          "this version trains all parameters: remove the key or set it to []")
+                  .standard(Json::array())
+                  .unless({Json::array()}));
+}
+
+void add_data(std::vector<Key>& t) {
+  const std::string no_source = "this version reads text and synthetic: ";
+  t.push_back(used_key(section, "data", "what is trained on; its other keys depend on its type"));
+  t.push_back(used_key(choice, "data.type", "text (a file, for gpt) or synthetic (made up from the seed)")
+                  .one_of({"text", "synthetic"})
+                  .refusing("tokens", no_source + "give the text itself with \"type\": \"text\"")
+                  .refusing("idx", no_source + "to try an mlp use \"type\": \"synthetic\", \"task\": \"regression\"")
+                  .refusing("csv", no_source + "to try an mlp use \"type\": \"synthetic\", \"task\": \"regression\"")
+                  .required());
+  t.push_back(used_key(path, "data.path", "the text file").required().only_for({"text"}));
+  t.push_back(used_key(path, "data.tokenizer", "bytes, characters, or the path of a tokenizer file")
+                  .standard("bytes")
+                  .one_of({"bytes", "characters"})
+                  .only_for({"text"}));
+  t.push_back(used_key(number, "data.validation_fraction", "share at the end of the text kept for evaluation")
+                  .standard(0.1)
+                  .at_least(0)
+                  .below(1)
+                  .only_for({"text"}));
+  t.push_back(used_key(choice, "data.task", "regression (for mlp) or tokens (for gpt)")
+                  .standard("regression")
+                  .one_of({"regression", "tokens"})
+                  .only_for({"synthetic"}));
+  t.push_back(used_key(integer, "data.samples", "how many are made; a tenth of them is for validation")
+                  .standard(4096)
+                  .at_least(10)
+                  .only_for({"synthetic"}));
+}
+
+void add_training(std::vector<Key>& t) {
+  t.push_back(used_key(section, "training", "how long, how often evaluated, where the files go"));
+  t.push_back(used_key(integer, "training.max_steps", "optimizer steps attempted, skipped ones included")
+                  .standard(100)
+                  .at_least(1));
+  t.push_back(used_key(integer, "training.max_epochs", "passes over the data at most; null: no limit")
+                  .standard(nullptr)
+                  .or_null()
+                  .at_least(1));
+  t.push_back(used_key(integer, "training.seed", "of initial weights, order of the data and dropout")
+                  .standard(1234)
+                  .at_least(0));
+  t.push_back(used_key(integer, "training.eval_interval", "steps between evaluations, one more at the end; 0: none")
+                  .standard(0)
+                  .at_least(0));
+  t.push_back(used_key(integer, "training.eval_steps", "batches of train_batch_size in an evaluation")
+                  .standard(10)
+                  .at_least(1));
+  t.push_back(refused_key(integer, "training.checkpoint_interval", "steps between checkpoints; 0: none",
+                          "this version writes no checkpoints yet: set it to 0")
+                  .standard(0)
+                  .at_least(0)
+                  .unless({0}));
+  t.push_back(
+      used_key(integer, "training.checkpoints_to_keep", "older checkpoints are deleted").standard(2).at_least(1));
+  t.push_back(used_key(path, "training.output_dir",
+                       "directory of the run's files; without it runs/NAME, NAME from the first config file"));
+  t.push_back(
+      used_key(string, "training.sample_prompt", "gpt: text to continue when training ends; empty: none").standard(""));
+  t.push_back(used_key(choice, "training.gradient_accumulation_order", "order in which micro-batches are added up")
+                  .standard("global")
+                  .one_of({"global"})
+                  .refusing("local", "this version adds micro-batches up in global order only: use \"global\""));
+  t.push_back(used_key(choice, "training.communication_order", "order in which ranks' gradients are added up")
+                  .standard("exact")
+                  .one_of({"exact"})
+                  .refusing("fast", "this version adds gradients up in rank order only: use \"exact\""));
+}
+
+void add_device(std::vector<Key>& t) {
+  const std::string no_gpu = "this build has the CPU only: use \"shared\" or \"mpi\", or leave it \"auto\"";
+  t.push_back(used_key(section, "device", "what the run computes on"));
+  t.push_back(used_key(choice, "device.type", "auto: cpu in this build")
+                  .standard("auto")
+                  .or_auto()
+                  .one_of({"cpu"})
+                  .refusing("cuda", "this build has the CPU only: use \"cpu\" or \"auto\""));
+  t.push_back(used_key(integer, "device.threads", "threads of a rank; auto: its share of the cores")
+                  .standard("auto")
+                  .or_auto()
+                  .at_least(1)
+                  .at_most(4096));
+  t.push_back(used_key(choice, "device.communicator", "shared (memory of one machine) or mpi")
+                  .standard("auto")
+                  .or_auto()
+                  .one_of({"shared", "mpi"})
+                  .refusing("nccl", no_gpu)
+                  .refusing("staged", no_gpu));
+  t.push_back(used_key(integer, "device.ranks_per_node", "pretend that a node holds so many ranks; auto: as they are")
+                  .standard("auto")
+                  .or_auto()
+                  .at_least(1)
+                  .at_most(1 << 20));
+  t.push_back(used_key(choice, "device.instruction_set", "lowers what the processor offers; auto: all of it")
+                  .standard("auto")
+                  .or_auto()
+                  .one_of({"sse41", "avx2", "avx512", "avx512_bf16", "amx"}));
+}
+
+}  // namespace
+
+void add_own_keys(std::vector<Key>& table) {
+  add_model(table);
+  add_data(table);
+  add_training(table);
+  table.push_back(used_key(section, "activation_checkpointing", "recomputation of activations in the backward pass"));
+  table.push_back(used_key(integer, "activation_checkpointing.every", "recompute every k-th block; 0: store all")
+                      .standard(0)
+                      .at_least(0));
+  add_device(table);
+}
+
+}  // namespace zt

@@ -1,0 +1,133 @@
+// DeepSpeed's other sections: activation checkpointing, profilers, monitors, and what is refused as a whole.
+#include "config/keys.h"
+
+namespace zt {
+namespace {
+
+using enum KeyType;
+
+void add_activation_checkpointing(std::vector<Key>& t) {
+  const std::string name = "activation_checkpointing.";
+  const std::string why =
+      "it switches nothing on (nor does it in DeepSpeed, unless the model asks): use "
+      "activation_checkpointing.every";
+  for (const char* key : {"partition_activations", "cpu_checkpointing", "contiguous_memory_optimization",
+                          "synchronize_checkpoint_boundary", "profile"}) {
+    t.push_back(notice_key(boolean, name + key, "of DeepSpeed's checkpoint function", why).unless({false}));
+  }
+  t.push_back(notice_key(integer, name + "number_checkpoints", "of DeepSpeed's checkpoint function", why)
+                  .or_null()
+                  .unless({nullptr}));
+}
+
+// A section that can be switched on and has no effect; keys below it are known, so a misspelt one is found.
+struct Switchable {
+  const char* name;
+  const char* help;
+  const char* why;
+  std::vector<std::pair<const char*, KeyType>> keys;
+};
+
+void add_switchable(std::vector<Key>& t) {
+  const std::vector<Switchable> sections = {
+      {"tensorboard",
+       "event files",
+       "no event files are written: metrics.jsonl in the output directory holds the same",
+       {{"output_path", string}, {"job_name", string}}},
+      {"csv_monitor",
+       "CSV files of losses",
+       "no CSV files are written: metrics.jsonl in the output directory holds the same",
+       {{"output_path", string}, {"job_name", string}}},
+      {"flops_profiler",
+       "counts operations",
+       "summary.json always holds flops per second",
+       {{"recompute_fwd_factor", number},
+        {"profile_step", integer},
+        {"module_depth", integer},
+        {"top_modules", integer},
+        {"detailed", boolean},
+        {"output_file", anything}}},
+      {"comms_logger",
+       "counts communication",
+       "summary.json always holds calls, bytes and seconds of communication",
+       {{"verbose", boolean}, {"prof_all", boolean}, {"debug", boolean}, {"prof_ops", strings}}},
+  };
+  for (const Switchable& entry : sections) {
+    const std::string name = entry.name;
+    t.push_back(used_key(section, name, entry.help));
+    t.push_back(notice_key(boolean, name + ".enabled", "switches the section on", entry.why).unless({false}));
+    for (const auto& [key, type] : entry.keys) {
+      // The switch gives the section's one notice; the rest of an unused section needs no line each.
+      Key row = notice_key(type, name + "." + key, "of this section", "");
+      t.push_back(row);
+    }
+  }
+}
+
+void add_silent_sections(std::vector<Key>& t) {
+  t.push_back(notice_key(section, "aio", "asynchronous transfers to NVMe", "nothing is offloaded to NVMe"));
+  for (const auto& [key, type] :
+       {std::pair{"block_size", integer}, std::pair{"queue_depth", integer}, std::pair{"intra_op_parallelism", integer},
+        std::pair{"single_submit", boolean}, std::pair{"overlap_events", boolean}, std::pair{"use_gds", boolean}}) {
+    t.push_back(notice_key(type, std::string("aio.") + key, "of transfers to NVMe", ""));
+  }
+  t.push_back(alias_key("aio.thread_count", "aio.intra_op_parallelism"));
+
+  t.push_back(
+      notice_key(section, "checkpoint", "how DeepSpeed writes checkpoints", "this version writes no checkpoints yet"));
+  t.push_back(notice_key(choice, "checkpoint.tag_validation", "do all ranks use the same tag", "")
+                  .one_of({"Ignore", "Warn", "Fail"})
+                  .in_any_case());
+  for (const char* key : {"load_universal", "use_node_local_storage", "checkpoint_serialization"}) {
+    t.push_back(notice_key(boolean, std::string("checkpoint.") + key, "of DeepSpeed's format", ""));
+  }
+  t.push_back(notice_key(anything, "checkpoint.parallel_write", "of DeepSpeed's format", ""));
+  t.push_back(notice_key(anything, "checkpoint.writer", "of DeepSpeed's format", ""));
+  t.push_back(
+      notice_key(anything, "compile", "torch.compile", "there is no PyTorch here; kernels are compiled already"));
+}
+
+void add_refused(std::vector<Key>& t) {
+  const std::string data_parallel =
+      "this program is data parallel (ZeRO) only: remove the section; for less memory raise zero_optimization.stage";
+  const std::string dense = "attention is dense here: remove the section";
+  const std::string fixed = "not in this version: remove the section";
+  const std::string data = "data is taken in shuffled order, nothing else: remove the section";
+  const std::string quantize = "weights are trained as they are, without compression: remove the section";
+  const std::vector<std::pair<const char*, std::string>> sections = {
+      {"pipeline", data_parallel},
+      {"tensor_parallel", data_parallel},
+      {"expert_parallel", data_parallel},
+      {"sequence_parallel", data_parallel},
+      {"sparse_attention", dense},
+      {"elasticity", "give the batch keys themselves: remove the section"},
+      {"autotuning", "give the values themselves: remove the section; zerotrain estimate shows memory by stage"},
+      {"curriculum_learning", data},
+      {"data_efficiency", data},
+      {"compression_training", quantize},
+      {"quantize_training", quantize},
+      {"weight_quantization", quantize},
+      {"progressive_layer_drop",
+       "every block takes part in every step: remove the section; for regularisation use model.resid_pdrop"},
+      {"eigenvalue", fixed},
+      {"hybrid_engine", "this program trains, without generation in between: remove the section"},
+      {"nebula", "checkpoints go to the output directory only: remove the section"},
+      {"datastates", "checkpoints go to the output directory only: remove the section"},
+      {"wandb", "metrics go to metrics.jsonl in the output directory: set enabled to false"},
+      {"comet", "metrics go to metrics.jsonl in the output directory: set enabled to false"},
+  };
+  for (const auto& [name, use] : sections) {
+    t.push_back(refused_key(section, name, "a section of DeepSpeed's", use));
+  }
+}
+
+}  // namespace
+
+void add_other_sections(std::vector<Key>& table) {
+  add_activation_checkpointing(table);
+  add_switchable(table);
+  add_silent_sections(table);
+  add_refused(table);
+}
+
+}  // namespace zt

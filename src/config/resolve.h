@@ -1,0 +1,44 @@
+// From config files and --set to the settings of a run: read, merge, check, resolve "auto", apply the rules that
+// concern several keys.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/json_reader.h"
+#include "config/problems.h"
+#include "config/settings.h"
+
+namespace zt {
+
+struct ResolvedConfig {
+  Settings settings;
+  Json json;                         // what --print-config prints; read again, it gives the same settings
+  std::vector<std::string> notices;  // one line each, for the user
+};
+
+struct ResolveOptions {
+  bool bf16_is_fast = false;              // decides precision where both sections say "auto"
+  std::optional<std::string> output_dir;  // --output; replaces training.output_dir
+  std::filesystem::path current_directory = std::filesystem::current_path();
+};
+
+// Throws ConfigError, whose text lists every mistake.
+ResolvedConfig resolve_config(const std::vector<std::string>& files, const std::vector<std::string>& sets,
+                              int world_size, const ResolveOptions& options = {});
+
+// What "auto" means for keys that depend on the data and the machine: settings and json are changed alike. Until
+// they are given, these keys are 0 or "auto" in settings and "auto" in json.
+struct LateValues {
+  std::optional<std::int64_t> vocab_size;
+  std::optional<int> threads;
+  std::optional<std::string> communicator;
+  std::optional<int> ranks_per_node;
+  std::optional<std::string> instruction_set;
+};
+void settle(ResolvedConfig& config, const LateValues& values);
+
+}  // namespace zt

@@ -1,0 +1,90 @@
+// train_batch_size = train_micro_batch_size_per_gpu x gradient_accumulation_steps x ranks: any two give the third.
+#include "config/resolver.h"
+
+namespace zt {
+namespace {
+
+constexpr const char* train_key = "train_batch_size";
+constexpr const char* micro_key = "train_micro_batch_size_per_gpu";
+constexpr const char* steps_key = "gradient_accumulation_steps";
+
+std::string text(std::int64_t number) { return std::to_string(number); }
+
+// "; the nearest that fit: 24 and 32"
+std::string nearest_multiples(std::int64_t number, std::int64_t unit) {
+  const std::int64_t below = number / unit * unit;
+  return below == 0 ? "; the least that fits: " + text(unit)
+                    : "; the nearest that fit: " + text(below) + " and " + text(below + unit);
+}
+
+}  // namespace
+
+void Resolver::resolve_batch() {
+  for (const char* key : {train_key, micro_key, steps_key}) {
+    if (checked_.wrong.contains(key)) return;
+  }
+  const auto value = [&](const char* key) { return known({key}) ? get<std::int64_t>(key) : 0; };
+  std::int64_t train = value(train_key);
+  std::int64_t micro = value(micro_key);
+  std::int64_t steps = value(steps_key);
+  const std::string ranks = text(world_size_) + (world_size_ == 1 ? " rank" : " ranks");
+
+  if (train == 0 && micro == 0) {
+    const bool has_auto = holds_auto(train_key) || holds_auto(micro_key) || holds_auto(steps_key);
+    problems_.push_back({train_key, where(steps != 0 ? steps_key : train_key),
+                         std::string(has_auto ? "no number given (\"auto\" counts as absent)" : "missing") +
+                             (steps != 0 ? "; gradient_accumulation_steps alone is not enough" : "") +
+                             ": give train_batch_size (samples of a step over all ranks) or "
+                             "train_micro_batch_size_per_gpu (of one rank in one pass)"});
+    return;
+  }
+  std::int64_t product = 0;
+  const auto multiply = [&](std::int64_t factor, std::int64_t other) {
+    return !__builtin_mul_overflow(factor, other, &product) && !__builtin_mul_overflow(product, world_size_, &product);
+  };
+  if (train == 0) {
+    if (steps == 0) steps = 1;
+    if (!multiply(micro, steps)) {
+      problem(micro_key, "times gradient_accumulation_steps and " + ranks + " is beyond 64 bits: lower one of them");
+      return;
+    }
+    train = product;
+  } else if (micro != 0 && steps != 0) {
+    if (!multiply(micro, steps) || product != train) {
+      std::string fix = "set train_batch_size to " + text(product);
+      if (train % (micro * world_size_) == 0) {
+        fix += ", or gradient_accumulation_steps to " + text(train / (micro * world_size_));
+      } else if (train % (steps * world_size_) == 0) {
+        fix += ", or train_micro_batch_size_per_gpu to " + text(train / (steps * world_size_));
+      }
+      if (train % (micro * steps) == 0) fix += ", or run on " + text(train / (micro * steps)) + " ranks";
+      problem(train_key, "found " + text(train) + ", but train_micro_batch_size_per_gpu " + text(micro) +
+                             " x gradient_accumulation_steps " + text(steps) + " x " + ranks + " = " + text(product) +
+                             ": " + fix);
+      return;
+    }
+  } else {
+    // The given one of the other two, or accumulation 1.
+    const char* other_key = micro != 0 ? micro_key : steps_key;
+    const std::int64_t other = micro != 0 ? micro : (steps != 0 ? steps : 1);
+    const std::int64_t unit = other * world_size_;
+    if (train % unit != 0) {
+      const std::string factors = micro == 0 && steps == 0
+                                      ? ranks
+                                      : std::string(other_key) + " " + text(other) + " x " + ranks + " = " + text(unit);
+      problem(train_key, "found " + text(train) + ", not a multiple of " + factors + nearest_multiples(train, unit));
+      return;
+    }
+    if (micro == 0) {
+      steps = other;
+      micro = train / unit;
+    } else {
+      steps = train / unit;
+    }
+  }
+  values_[train_key] = train;
+  values_[micro_key] = micro;
+  values_[steps_key] = steps;
+}
+
+}  // namespace zt

@@ -1,0 +1,165 @@
+#include "config/resolver.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace zt {
+
+Resolver::Resolver(const ConfigTree& tree, int world_size, const ResolveOptions& options, Problems& problems,
+                   std::vector<std::string>& notices)
+    : tree_(tree),
+      world_size_(world_size),
+      options_(options),
+      problems_(problems),
+      notices_(notices),
+      checked_(check_keys(tree, options.current_directory, problems, notices)) {
+  values_ = checked_.given;
+  for (const Key& key : key_table()) {
+    if (key.fallback && applies(key) && !checked_.wrong.contains(key.path)) values_.emplace(key.path, *key.fallback);
+  }
+}
+
+bool Resolver::applies(const Key& key) const {
+  if (key.kind == KeyKind::notice || key.kind == KeyKind::alias || key.type == KeyType::section) return false;
+  if (key.kind == KeyKind::refused && !key.fallback) return false;
+  const std::string selector = selector_of(key.path);
+  if (selector.empty()) return true;
+  const auto selected = checked_.selected.find(selector);
+  if (selected == checked_.selected.end()) return false;
+  return key.types.empty() || std::find(key.types.begin(), key.types.end(), selected->second) != key.types.end();
+}
+
+bool Resolver::is(const std::string& selector, const std::string& type) const {
+  const auto selected = checked_.selected.find(selector);
+  return selected != checked_.selected.end() && selected->second == type;
+}
+
+bool Resolver::known(std::initializer_list<const char*> paths) const {
+  return std::all_of(paths.begin(), paths.end(), [&](const char* path) {
+    const auto value = values_.find(path);
+    return value != values_.end() && !value->second.is_null() && !is_auto(value->second);
+  });
+}
+
+bool Resolver::holds_auto(const std::string& path) const {
+  const auto value = values_.find(path);
+  return value != values_.end() && is_auto(value->second);
+}
+
+void Resolver::set_auto(const std::string& path, const Json& value, const std::string& why) {
+  if (!holds_auto(path)) return;
+  values_[path] = value;
+  notice(path, "\"auto\" is " + value.dump() + (why.empty() ? "" : ", " + why));
+}
+
+std::string Resolver::where(const std::string& path) const {
+  const Origin* origin = tree_.origin_of(path);
+  return origin == nullptr ? "" : origin->text;
+}
+
+void Resolver::problem(const std::string& path, const std::string& text) {
+  problems_.push_back({path, where(path), text});
+}
+
+void Resolver::notice(const std::string& path, const std::string& text) {
+  const std::string origin = tree_.find(path) == nullptr ? "" : where(path);
+  notices_.push_back((origin.empty() ? "" : origin + ": ") + path + ": " + text);
+}
+
+void Resolver::apply_rules() {
+  resolve_batch();
+  resolve_precision();
+  resolve_model();
+  resolve_data();
+  resolve_optimizer();
+  resolve_scheduler();
+  resolve_zero();
+  resolve_rest();
+}
+
+void Resolver::resolve_model() {
+  if (is("model.type", "gpt") && known({"model.n_embd", "model.n_head"})) {
+    const auto width = get<std::int64_t>("model.n_embd");
+    const auto heads = get<std::int64_t>("model.n_head");
+    if (width % heads != 0) {
+      std::int64_t below = std::min(heads, width);
+      while (width % below != 0) --below;
+      std::int64_t above = heads;
+      while (above <= width && width % above != 0) ++above;
+      problem("model.n_head", "found " + std::to_string(heads) + ", which does not divide model.n_embd " +
+                                  std::to_string(width) + "; the nearest that do: " + std::to_string(below) +
+                                  (above <= width ? " and " + std::to_string(above) : ""));
+    }
+    if (values_.contains("model.n_inner") && values_["model.n_inner"].is_null()) values_["model.n_inner"] = 4 * width;
+  }
+  if (is("model.type", "mlp") && known({"model.layers", "model.loss"})) {
+    const auto outputs = get<std::vector<std::int64_t>>("model.layers").back();
+    if (get<std::string>("model.loss") == "cross_entropy" && outputs < 2) {
+      problem("model.layers",
+              "the last entry is 1, but with model.loss \"cross_entropy\" the outputs are classes: at "
+              "least 2, or use \"mse\"");
+    }
+  }
+}
+
+void Resolver::resolve_data() {
+  if (is("model.type", "mlp") && is("data.type", "text")) {
+    problem("data.type",
+            "found \"text\", but model.type is \"mlp\", which takes no text: use \"synthetic\" with task "
+            "\"regression\", or a gpt");
+  }
+  if (is("data.type", "synthetic") && known({"data.task"})) {
+    const auto task = get<std::string>("data.task");
+    if (is("model.type", "gpt") && task == "regression") {
+      problem("data.task", "\"regression\" has no tokens for model.type \"gpt\": use \"task\": \"tokens\"");
+    }
+    if (is("model.type", "mlp") && task == "tokens") {
+      problem("data.task", "found \"tokens\", but model.type \"mlp\" takes none: use \"task\": \"regression\"");
+    }
+    if (task == "tokens" && holds_auto("model.vocab_size")) {
+      problem("model.vocab_size",
+              "\"auto\" comes from a tokenizer, and synthetic tokens have none: give a number, as 256");
+    }
+  }
+  if (is("data.type", "text") && known({"data.validation_fraction", "training.eval_interval"}) &&
+      get<double>("data.validation_fraction") == 0.0 && get<std::int64_t>("training.eval_interval") > 0) {
+    problem("data.validation_fraction",
+            "0 leaves nothing for the evaluations that training.eval_interval asks for: "
+            "give a share as 0.1, or set training.eval_interval to 0");
+  }
+}
+
+void Resolver::resolve_zero() {
+  std::int64_t width = 0;
+  if (is("model.type", "gpt") && known({"model.n_embd"})) width = get<std::int64_t>("model.n_embd");
+  if (is("model.type", "mlp") && known({"model.layers"})) {
+    const auto layers = get<std::vector<std::int64_t>>("model.layers");
+    width = *std::max_element(layers.begin(), layers.end());
+  }
+  if (width > 0) {
+    const auto wide = static_cast<double>(width);
+    set_auto("zero_optimization.stage3_prefetch_bucket_size", static_cast<std::int64_t>(0.9 * wide * wide),
+             "0.9 x width squared");
+    set_auto("zero_optimization.stage3_param_persistence_threshold", 10 * width, "10 x width");
+  }
+  if (known({"zero_optimization.stage"}) && get<std::int64_t>("zero_optimization.stage") == 3 &&
+      !given("zero_optimization.stage3_param_persistence_threshold") &&
+      known({"zero_optimization.stage3_param_persistence_threshold"})) {
+    notice("zero_optimization.stage3_param_persistence_threshold",
+           "0 by default, everything is sharded (DeepSpeed: 100000)");
+  }
+}
+
+void Resolver::resolve_rest() {
+  set_auto("gradient_clipping", 1.0);
+  if (!given("gradient_clipping") && !checked_.wrong.contains("gradient_clipping")) {
+    notice("gradient_clipping", "0 by default, off (newer versions of DeepSpeed: 1.0)");
+  }
+  if (holds_auto("device.type")) values_["device.type"] = "cpu";  // the only one of this build
+  if (is("model.type", "mlp") && known({"training.sample_prompt"}) &&
+      !get<std::string>("training.sample_prompt").empty()) {
+    notice("training.sample_prompt", "has no effect: an mlp generates no text");
+  }
+}
+
+}  // namespace zt

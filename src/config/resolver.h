@@ -1,0 +1,59 @@
+// The rules of resolve_config, by subject. Internal to config/.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/keys.h"
+#include "config/resolve.h"
+
+namespace zt {
+
+class Resolver {
+ public:
+  Resolver(const ConfigTree& tree, int world_size, const ResolveOptions& options, Problems& problems,
+           std::vector<std::string>& notices);
+
+  void apply_rules();
+  Json to_json() const;
+  Settings to_settings() const;
+
+ private:
+  // Each resolves the "auto" of its keys, fills computed defaults and reports contradictions.
+  void resolve_batch();
+  void resolve_precision();
+  void resolve_model();
+  void resolve_data();
+  void resolve_optimizer();
+  void resolve_scheduler();
+  void resolve_zero();
+  void resolve_rest();
+
+  bool given(const std::string& path) const { return checked_.given.contains(path); }
+  bool is(const std::string& selector, const std::string& type) const;
+  // Has a value of the right type (given or a default), so that rules may read it.
+  bool known(std::initializer_list<const char*> paths) const;
+  template <typename T>
+  T get(const std::string& path) const {
+    return values_.at(path).get<T>();
+  }
+  bool holds_auto(const std::string& path) const;
+  void set_auto(const std::string& path, const Json& value, const std::string& why = "");
+  std::string where(const std::string& path) const;  // "gpt.json:12", or empty
+  void problem(const std::string& path, const std::string& text);
+  void notice(const std::string& path, const std::string& text);
+  bool applies(const Key& key) const;
+
+  const ConfigTree& tree_;
+  std::int64_t world_size_;
+  const ResolveOptions& options_;
+  Problems& problems_;
+  std::vector<std::string>& notices_;
+  CheckedValues checked_;
+  std::map<std::string, Json> values_;  // given values and defaults
+};
+
+}  // namespace zt
