@@ -17,8 +17,9 @@ struct Precision {
   DType moment = DType::f32;       // its running averages
   DType compute = DType::f32;      // inputs of products: fp32, or bf16 where the processor multiplies it
 
-  // The optimizer updates the parameters themselves.
-  bool master_is_parameter(bool is_vectors) const { return master == (is_vectors ? vectors : parameter); }
+  // Vectors that are kept in fp32 have fp32 gradients.
+  DType vector_gradient() const { return vectors == DType::f32 ? DType::f32 : gradient; }
+  DType vector_accumulator() const { return vectors == DType::f32 ? DType::f32 : accumulator; }
   bool operator==(const Precision&) const = default;
 };
 

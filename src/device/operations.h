@@ -30,6 +30,7 @@ namespace zt {
 
 enum class Activation : std::uint8_t { identity, gelu_new, gelu, relu, silu, tanh };
 std::string_view name_of(Activation activation);
+Activation activation_from_name(std::string_view name);  // the inverse; UserError for another name
 
 // Which elements of an activation are dropped: element e of sample s of the GLOBAL batch draws
 // random_bits(key, (first_sample + s) * elements_per_sample + e) and is dropped if uniform < probability;
@@ -44,14 +45,14 @@ struct Dropout {
 
 // out[i] = value.
 struct Fill {
-  TensorView out;
+  TensorView out{};
   float value = 0.0F;
 };
 
 // out[i] = in[i], converted. Same count; in and out may be the same memory if the dtypes are equal.
 struct Cast {
-  ConstTensorView in;
-  TensorView out;
+  ConstTensorView in{};
+  TensorView out{};
 };
 
 // Random initial values: element i of out gets the number of index first_element + i.
@@ -60,7 +61,7 @@ struct Cast {
 //   constant: scale
 enum class Distribution : std::uint8_t { normal, uniform, constant };
 struct Initialize {
-  TensorView out;
+  TensorView out{};
   Distribution distribution = Distribution::constant;
   float scale = 0.0F;
   std::uint64_t key = 0;
@@ -72,8 +73,8 @@ struct Initialize {
 // likewise b[k, n] or b[n, k]. Strides in elements. Products accumulate in fp32. bias: vectors' dtype, optional.
 // a and b have one dtype; out has the same or fp32. k = 0 gives zeros (plus bias).
 struct MatMul {
-  ConstTensorView a, b;
-  TensorView out;
+  ConstTensorView a{}, b{};
+  TensorView out{};
   ConstTensorView bias{};
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t lda = 0, ldb = 0, ldc = 0;
@@ -83,8 +84,8 @@ struct MatMul {
 
 // d_bias[n] (+)= sum over rows of d_out[rows, n], in fp32, in an order fixed by the shape.
 struct BiasGradient {
-  ConstTensorView d_out;
-  TensorView d_bias;
+  ConstTensorView d_out{};
+  TensorView d_bias{};
   std::int64_t rows = 0, columns = 0;
   bool add = false;
 };
@@ -92,9 +93,9 @@ struct BiasGradient {
 // out[b, t, :] = token_table[tokens[b, t], :] + position_table[t, :], then dropout. tokens int32 in [0, V).
 struct EmbeddingForward {
   const std::int32_t* tokens = nullptr;  // [B, T]
-  ConstTensorView token_table;           // [V, C]
-  ConstTensorView position_table;        // [>= T, C]
-  TensorView out;                        // [B, T, C]
+  ConstTensorView token_table{};           // [V, C]
+  ConstTensorView position_table{};        // [>= T, C]
+  TensorView out{};                        // [B, T, C]
   std::int64_t batch = 0, length = 0, columns = 0, vocabulary = 0;
   Dropout dropout{};
 };
@@ -104,9 +105,9 @@ struct EmbeddingForward {
 // up to `positions` get 0. The dropout of forward is applied to d_out first.
 struct EmbeddingBackward {
   const std::int32_t* tokens = nullptr;  // [B, T]
-  ConstTensorView d_out;                 // [B, T, C]
-  TensorView d_token_table;              // [V, C]
-  TensorView d_position_table;           // [positions, C]
+  ConstTensorView d_out{};                 // [B, T, C]
+  TensorView d_token_table{};              // [V, C]
+  TensorView d_position_table{};           // [positions, C]
   bool add_token = false, add_position = false;
   std::int64_t batch = 0, length = 0, columns = 0, vocabulary = 0, positions = 0;
   Dropout dropout{};
@@ -116,12 +117,12 @@ struct EmbeddingBackward {
 // out = (sum - mean) * rstd * weight + bias with mean and rstd = 1 / sqrt(var + epsilon) of the rounded sum
 // per row (biased variance, two passes), both stored for backward. bias optional.
 struct LayerNormForward {
-  ConstTensorView in;       // [rows, C]
+  ConstTensorView in{};       // [rows, C]
   ConstTensorView delta{};  // [rows, C], optional
   TensorView sum{};         // [rows, C], needed with delta
-  ConstTensorView weight;   // [C]
+  ConstTensorView weight{};   // [C]
   ConstTensorView bias{};   // [C], optional
-  TensorView out;           // [rows, C]
+  TensorView out{};           // [rows, C]
   float* mean = nullptr;    // [rows]
   float* rstd = nullptr;    // [rows]
   std::int64_t rows = 0, columns = 0;
@@ -134,15 +135,15 @@ struct LayerNormForward {
 // d_delta (optional): the gradient of forward's delta, dropout(d_in); without dropout it may be left out and
 // d_in used in its place.
 struct LayerNormBackward {
-  ConstTensorView in;  // forward's sum (or in)
-  ConstTensorView d_out;
+  ConstTensorView in{};  // forward's sum (or in)
+  ConstTensorView d_out{};
   ConstTensorView d_residual{};
-  ConstTensorView weight;
+  ConstTensorView weight{};
   const float* mean = nullptr;
   const float* rstd = nullptr;
-  TensorView d_in;
+  TensorView d_in{};
   TensorView d_delta{};
-  TensorView d_weight;
+  TensorView d_weight{};
   TensorView d_bias{};
   bool add_weight = false, add_bias = false;
   std::int64_t rows = 0, columns = 0;
@@ -151,22 +152,22 @@ struct LayerNormBackward {
 
 // out[i] = f(in[i]); gelu_new is the tanh form, gelu the exact one. In place allowed.
 struct ActivationForward {
-  ConstTensorView in;
-  TensorView out;
+  ConstTensorView in{};
+  TensorView out{};
   Activation activation = Activation::identity;
 };
 
 // d_in[i] = f'(in[i]) * d_out[i]; in is forward's input. d_in may alias d_out.
 struct ActivationBackward {
-  ConstTensorView in, d_out;
-  TensorView d_in;
+  ConstTensorView in{}, d_out{};
+  TensorView d_in{};
   Activation activation = Activation::identity;
 };
 
 // out[rows, C] = dropout(in). In place allowed; the backward pass is the same operation on the gradient.
 struct DropoutForward {
-  ConstTensorView in;
-  TensorView out;
+  ConstTensorView in{};
+  TensorView out{};
   Dropout dropout{};
 };
 
@@ -175,16 +176,16 @@ struct DropoutForward {
 //   (h * T + query) * T + key), out = P V.
 // P is rounded to the activations' dtype before P V. log_sum_exp is kept for backward.
 struct AttentionForward {
-  ConstTensorView qkv;           // [B, T, 3, H, D]
-  TensorView out;                // [B, T, H, D]
+  ConstTensorView qkv{};           // [B, T, 3, H, D]
+  TensorView out{};                // [B, T, H, D]
   float* log_sum_exp = nullptr;  // [B, H, T]
   std::int64_t batch = 0, length = 0, heads = 0, head_size = 0;
   Dropout dropout{};
 };
 struct AttentionBackward {
-  ConstTensorView qkv, out, d_out;
+  ConstTensorView qkv{}, out{}, d_out{};
   const float* log_sum_exp = nullptr;
-  TensorView d_qkv;  // [B, T, 3, H, D]
+  TensorView d_qkv{};  // [B, T, 3, H, D]
   std::int64_t batch = 0, length = 0, heads = 0, head_size = 0;
   Dropout dropout{};
 };
@@ -193,7 +194,7 @@ struct AttentionBackward {
 // d_logits (optional, may alias logits) = (softmax - one_hot) * scale; columns V ... stride - 1 of it get 0.
 // correct (optional)[r] = 1 if the largest logit (the first of equal ones) is the target's, else 0.
 struct CrossEntropy {
-  ConstTensorView logits;                 // [rows, stride]
+  ConstTensorView logits{};                 // [rows, stride]
   const std::int32_t* targets = nullptr;  // [rows]
   float* losses = nullptr;                // [rows]
   TensorView d_logits{};                  // [rows, stride]
@@ -205,7 +206,7 @@ struct CrossEntropy {
 // losses[r] = mean over columns of (prediction - target)^2; d_prediction = 2 (prediction - target) / columns * scale.
 // valid (optional)[r] = 0: no loss, no gradient. d_prediction optional, may alias prediction.
 struct SquaredError {
-  ConstTensorView prediction;     // [rows, C]
+  ConstTensorView prediction{};     // [rows, C]
   const float* targets = nullptr;  // [rows, C]
   const std::int32_t* valid = nullptr;
   float* losses = nullptr;  // [rows]
@@ -230,7 +231,7 @@ struct SumValues {
   Accumulator* out = nullptr;
 };
 struct SumSquares {
-  ConstTensorView in;
+  ConstTensorView in{};
   Accumulator* out = nullptr;
 };
 
@@ -238,8 +239,8 @@ struct SumSquares {
 // the sources, rounded once on storing. With `first`, the fold starts from sources[0][i] itself. acc may be
 // the memory of one of the sources (same dtype).
 struct ReduceOnto {
-  TensorView acc;
-  std::span<const void* const> sources;  // must live until the operation has run
+  TensorView acc{};
+  std::span<const void* const> sources{};  // must live until the operation has run
   DType source_dtype = DType::f32;
   bool first = true;
 };
@@ -253,8 +254,8 @@ struct ReduceOnto {
 //   p -= step_size * m / (sqrt(v) / bias_correction2_sqrt + epsilon)
 // step_size = learning_rate / (1 - beta1^t) and bias_correction2_sqrt = sqrt(1 - beta2^t) come from double.
 struct AdamUpdate {
-  TensorView parameter, first_moment, second_moment;  // fp32
-  ConstTensorView gradient;
+  TensorView parameter{}, first_moment{}, second_moment{};  // fp32
+  ConstTensorView gradient{};
   TensorView published{};
   float factor = 1.0F, learning_rate = 0.0F, step_size = 0.0F, bias_correction2_sqrt = 1.0F;
   float beta1 = 0.9F, beta2 = 0.999F;
@@ -265,8 +266,8 @@ struct AdamUpdate {
 // SGD as in PyTorch: g += weight_decay * p; with momentum: b = first_step ? g : momentum * b + (1 - dampening) * g,
 // g = nesterov ? g + momentum * b : b; p -= learning_rate * g.
 struct SgdUpdate {
-  TensorView parameter, momentum_buffer{};
-  ConstTensorView gradient;
+  TensorView parameter{}, momentum_buffer{};
+  ConstTensorView gradient{};
   TensorView published{};
   float factor = 1.0F, learning_rate = 0.0F, momentum = 0.0F, dampening = 0.0F, weight_decay = 0.0F;
   bool nesterov = false, first_step = false;
@@ -275,7 +276,7 @@ struct SgdUpdate {
 // *out += sum mod 2^64 over elements of mix64(mix64(tensor_index << 40 ^ (first_element + i)) ^ bits of the
 // value converted to fp32).
 struct Checksum {
-  ConstTensorView in;
+  ConstTensorView in{};
   std::uint64_t tensor_index = 0;
   std::int64_t first_element = 0;
   std::uint64_t* out = nullptr;

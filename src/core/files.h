@@ -1,0 +1,26 @@
+// Writing files so that nobody ever finds half of one.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace zt {
+
+// Writes to a temporary name beside `path`, syncs, renames. RunError with path and reason ("No space left on device").
+void write_file_atomically(const std::string& path, std::string_view text);
+
+// A file of lines, appended to. A line that cannot be written whole is taken back; then RunError.
+class LineFile {
+ public:
+  explicit LineFile(const std::string& path);  // created if missing
+  ~LineFile();
+  LineFile(const LineFile&) = delete;
+  LineFile& operator=(const LineFile&) = delete;
+  void append(const std::string& line);  // without its newline
+
+ private:
+  std::string path_;
+  int file_ = -1;
+};
+
+}  // namespace zt

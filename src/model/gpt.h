@@ -1,0 +1,96 @@
+// A GPT-2 style transformer (Radford et al. 2019): learned positions, pre-norm blocks, causal attention, a head
+// that is tied to the embedding or not.
+//
+// Shapes: B sequences of a micro-batch, T = n_positions, C = n_embd, I = n_inner, H = n_head, V = vocabulary.
+#pragma once
+
+#include "model/gpt_units.h"
+#include "model/layers.h"
+#include "model/model.h"
+
+namespace zt {
+
+class Gpt final : public Model {
+ public:
+  // checkpoint_every = k > 0: every k-th block keeps its input only and is computed again in backward.
+  Gpt(const GptSettings& settings, std::int64_t checkpoint_every, const Precision& precision, Device& device,
+      std::int64_t rows);
+
+  const std::vector<UnitSpec>& units() const override { return names_.units; }
+  const std::vector<int>& order(Pass pass) const override;
+  LossView forward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& step,
+                   bool training) override;
+  void backward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& step) override;
+  const float* next_token_logits(Device& device, ParameterAccess& parameters, const std::int32_t* tokens,
+                                 std::int64_t length) override;
+  std::string activation_at(const void* address) const override { return buffers_.name_at(address); }
+  double flops_per_row() const override;
+
+ private:
+  // What backward needs of a block. A recomputed block owns `stream` only and shares the rest with its like.
+  struct Block {
+    TensorView stream;                  // [B, T, C]: the residual stream as it enters the block
+    TensorView norm_1, qkv, attention;  // [B, T, C], [B, T, 3, C], [B, T, C]
+    TensorView middle, norm_2;          // [B, T, C]: the stream after attention, and its norm
+    TensorView hidden, active;          // [B, T, I]: before and after the activation
+    float *mean_1 = nullptr, *rstd_1 = nullptr, *mean_2 = nullptr, *rstd_2 = nullptr;  // [B, T]
+    float* log_sum_exp = nullptr;                                                      // [B, H, T]
+    bool recomputed = false;
+  };
+
+  // One pass over one micro-batch: what the functions below share.
+  struct PassContext {
+    Device& device;
+    ParameterAccess& parameters;
+    const DeviceBatch& batch;
+    const StepInfo& step;
+    bool training;
+  };
+
+  Block allocate_block(Device& device, const std::string& name, DType dtype, std::int64_t rows);
+  std::int64_t positions(const PassContext& pass) const { return pass.batch.rows * settings_.n_positions; }
+  Linear linear(const PassContext& pass, std::int64_t inputs, std::int64_t outputs) const {
+    return {positions(pass), inputs, outputs};
+  }
+  static ConstTensorView parameter(const PassContext& pass, int unit, int tensor) {
+    return tensor < 0 ? ConstTensorView{} : pass.parameters.parameter(unit, tensor);
+  }
+
+  Dropout dropout(const PassContext& pass, double probability, std::int64_t operation, std::int64_t elements) const;
+  Dropout output_dropout(const PassContext& pass, std::int64_t operation) const;
+
+  void embedding_forward(const PassContext& pass);
+  // norm_1 of block `index`, after adding `delta` (the last block's output) to `from`; either may be absent.
+  void norm_1_forward(const PassContext& pass, std::size_t index, ConstTensorView from, ConstTensorView delta);
+  // From norm_1 to the activation; what the block adds to the stream goes to delta_ unless it is recomputed.
+  void block_forward(const PassContext& pass, std::size_t index, bool recompute);
+  void final_norm_forward(const PassContext& pass);
+  void blocks_forward(const PassContext& pass);
+
+  void head_backward(const PassContext& pass);
+  void block_backward(const PassContext& pass, std::size_t index);
+  void linear_backward(const PassContext& pass, int unit, int weight, int bias, const Linear& shape, ConstTensorView x,
+                       ConstTensorView d_y, TensorView d_x);
+  void norm_backward(const PassContext& pass, int unit, int weight, int bias, LayerNormBackward operation);
+  void embedding_backward(const PassContext& pass);
+
+  GptSettings settings_;
+  Activation activation_;
+  GptUnits names_;
+  std::vector<int> forward_order_, backward_order_;
+
+  NamedBuffers buffers_;
+  std::vector<Block> blocks_;
+  TensorView final_stream_, final_norm_;  // [B, T, C]
+  float *final_mean_ = nullptr, *final_rstd_ = nullptr;
+  TensorView logits_;                    // [B, T, stride]: logits, then their gradients
+  std::int64_t logits_stride_ = 0;       // elements: V rounded up, so that rows start at whole vectors
+  float* losses_ = nullptr;              // [B, T]
+  float* next_token_logits_ = nullptr;   // [V]
+  TensorView delta_;                     // [B, T, C]: what a sub-layer adds to the stream
+  TensorView d_stream_, d_norm_;         // [B, T, C]
+  TensorView d_delta_;                   // [B, T, C]; d_stream_ itself without residual dropout
+  TensorView d_attention_, d_qkv_, d_hidden_;
+};
+
+}  // namespace zt

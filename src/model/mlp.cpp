@@ -1,0 +1,148 @@
+#include "model/mlp.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/errors.h"
+
+namespace zt {
+
+std::vector<UnitSpec> mlp_units(const MlpSettings& settings) {
+  std::vector<UnitSpec> units;
+  for (std::size_t layer = 0; layer + 1 < settings.layers.size(); ++layer) {
+    const std::int64_t inputs = settings.layers[layer];
+    const std::int64_t outputs = settings.layers[layer + 1];
+    const std::string prefix = "layers." + std::to_string(layer);
+    const auto bound = static_cast<float>(1.0 / std::sqrt(static_cast<double>(inputs)));
+    UnitSpec unit{prefix, {{prefix + ".weight", {outputs, inputs}, Segment::matrices, Distribution::uniform, bound}}};
+    if (settings.bias) {
+      unit.tensors.push_back({prefix + ".bias", {outputs}, Segment::vectors, Distribution::uniform, bound});
+    }
+    units.push_back(std::move(unit));
+  }
+  return units;
+}
+
+Mlp::Mlp(const MlpSettings& settings, const Precision& precision, Device& device, std::int64_t rows)
+    : settings_(settings),
+      activation_(activation_from_name(settings.activation)),
+      cross_entropy_(settings.loss == "cross_entropy"),
+      units_(mlp_units(settings)) {
+  forward_order_.resize(layers());
+  std::iota(forward_order_.begin(), forward_order_.end(), 0);
+  backward_order_.assign(forward_order_.rbegin(), forward_order_.rend() - 1);  // the first layer's input needs no gradient
+
+  const DType dtype = precision.parameter;
+  const auto activations = MemoryCategory::activations;
+  input_ = buffers_.tensor(device, activations, "input", rows * settings_.layers.front(), dtype);
+  for (std::size_t layer = 0; layer < layers(); ++layer) {
+    const std::string prefix = "layers." + std::to_string(layer);
+    const std::int64_t outputs = settings_.layers[layer + 1];
+    linear_.push_back(buffers_.tensor(device, activations, prefix + ".output", rows * outputs, dtype));
+    const bool last = layer + 1 == layers();
+    if (last) continue;
+    active_.push_back(activation_ == Activation::identity
+                          ? linear_.back()
+                          : buffers_.tensor(device, activations, prefix + ".activation", rows * outputs, dtype));
+  }
+  const std::int64_t widest = *std::max_element(settings_.layers.begin() + 1, settings_.layers.end());
+  gradient_[0] = buffers_.tensor(device, activations, "gradient.0", rows * widest, dtype);
+  gradient_[1] = buffers_.tensor(device, activations, "gradient.1", rows * widest, dtype);
+  losses_ = buffers_.floats(device, activations, "losses", rows);
+  if (cross_entropy_) correct_ = buffers_.integers(device, activations, "correct", rows);
+}
+
+const std::vector<int>& Mlp::order(Pass pass) const { return pass == Pass::backward ? backward_order_ : forward_order_; }
+
+LossView Mlp::forward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& step,
+                      bool training) {
+  parameters.begin(training ? Pass::training_forward : Pass::inference);
+  const std::int64_t inputs = settings_.layers.front();
+  const ConstTensorView features(batch.features, batch.rows * inputs, DType::f32);
+  device.run(Stream::compute, Cast{.in = features, .out = input_.part(0, batch.rows * inputs)});
+
+  ConstTensorView x = input_;
+  for (std::size_t layer = 0; layer < layers(); ++layer) {
+    const int unit = static_cast<int>(layer);
+    const Linear linear = shape(layer, batch.rows);
+    parameters.acquire(unit);
+    linear_forward(device, linear, x, parameters.parameter(unit, 0),
+                   settings_.bias ? parameters.parameter(unit, 1) : ConstTensorView{}, linear_[layer]);
+    parameters.release(unit);
+    if (layer + 1 == layers()) break;
+    if (activation_ != Activation::identity) {
+      const std::int64_t count = linear.rows * linear.outputs;
+      device.run(Stream::compute, ActivationForward{.in = linear_[layer].part(0, count),
+                                                    .out = active_[layer].part(0, count),
+                                                    .activation = activation_});
+    }
+    x = active_[layer];
+  }
+
+  const std::int64_t outputs = settings_.layers.back();
+  const TensorView d_prediction = training ? gradient_[0] : TensorView{};
+  if (cross_entropy_) {
+    device.run(Stream::compute, CrossEntropy{.logits = linear_.back(),
+                                             .targets = batch.targets,
+                                             .losses = losses_,
+                                             .d_logits = d_prediction,
+                                             .correct = correct_,
+                                             .rows = batch.rows,
+                                             .vocabulary = outputs,
+                                             .stride = outputs,
+                                             .scale = step.gradient_scale});
+  } else {
+    device.run(Stream::compute, SquaredError{.prediction = linear_.back(),
+                                             .targets = batch.target_values,
+                                             .valid = batch.valid,
+                                             .losses = losses_,
+                                             .d_prediction = d_prediction,
+                                             .rows = batch.rows,
+                                             .columns = outputs,
+                                             .scale = step.gradient_scale});
+  }
+  return {losses_, correct_, batch.rows};
+}
+
+void Mlp::backward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& /*step*/) {
+  parameters.begin(Pass::backward);
+  TensorView d_y = gradient_[0];
+  TensorView d_x = gradient_[1];
+  for (std::size_t layer = layers(); layer-- > 0;) {
+    const int unit = static_cast<int>(layer);
+    const Linear linear = shape(layer, batch.rows);
+    const ConstTensorView x = layer == 0 ? ConstTensorView(input_) : ConstTensorView(active_[layer - 1]);
+    if (layer > 0) {
+      parameters.acquire(unit);
+      linear_backward_input(device, linear, parameters.parameter(unit, 0), d_y, d_x);
+      parameters.release(unit);
+    }
+    linear_backward_weight(device, linear, x, d_y, parameters.gradient(unit, 0));
+    if (settings_.bias) linear_backward_bias(device, linear, d_y, parameters.gradient(unit, 1));
+    parameters.gradients_ready(unit);
+    if (layer > 0 && activation_ != Activation::identity) {
+      const std::int64_t count = linear.rows * linear.inputs;
+      device.run(Stream::compute, ActivationBackward{.in = linear_[layer - 1].part(0, count),
+                                                     .d_out = d_x.part(0, count),
+                                                     .d_in = d_x.part(0, count),
+                                                     .activation = activation_});
+    }
+    std::swap(d_y, d_x);
+  }
+}
+
+const float* Mlp::next_token_logits(Device& /*device*/, ParameterAccess& /*parameters*/, const std::int32_t* /*tokens*/,
+                                    std::int64_t /*length*/) {
+  throw UserError("model.type \"mlp\" generates no text: use a gpt model");
+}
+
+double Mlp::flops_per_row() const {
+  double parameters = 0.0;
+  for (std::size_t layer = 0; layer < layers(); ++layer) {
+    parameters += static_cast<double>(settings_.layers[layer]) * static_cast<double>(settings_.layers[layer + 1]);
+  }
+  return 6.0 * parameters;
+}
+
+}  // namespace zt

@@ -1,0 +1,46 @@
+// A multi-layer perceptron: linear layers with an activation between them, one unit a layer.
+#pragma once
+
+#include "model/layers.h"
+#include "model/model.h"
+
+namespace zt {
+
+std::vector<UnitSpec> mlp_units(const MlpSettings& settings);
+
+class Mlp final : public Model {
+ public:
+  Mlp(const MlpSettings& settings, const Precision& precision, Device& device, std::int64_t rows);
+
+  const std::vector<UnitSpec>& units() const override { return units_; }
+  const std::vector<int>& order(Pass pass) const override;
+  LossView forward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& step,
+                   bool training) override;
+  void backward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& step) override;
+  const float* next_token_logits(Device& device, ParameterAccess& parameters, const std::int32_t* tokens,
+                                 std::int64_t length) override;
+  std::string activation_at(const void* address) const override { return buffers_.name_at(address); }
+  double flops_per_row() const override;
+
+ private:
+  std::size_t layers() const { return settings_.layers.size() - 1; }
+  Linear shape(std::size_t layer, std::int64_t rows) const {
+    return {rows, settings_.layers[layer], settings_.layers[layer + 1]};
+  }
+
+  MlpSettings settings_;
+  Activation activation_;
+  bool cross_entropy_;
+  std::vector<UnitSpec> units_;
+  std::vector<int> forward_order_, backward_order_;
+
+  NamedBuffers buffers_;
+  TensorView input_;                // [rows, inputs] in the training dtype
+  std::vector<TensorView> linear_;  // [rows, outputs of layer l]: before the activation; the last: predictions
+  std::vector<TensorView> active_;  // [rows, outputs of layer l]: after it (all but the last layer)
+  TensorView gradient_[2];          // [rows, widest]: used in turn going backward
+  float* losses_ = nullptr;         // [rows]
+  std::int32_t* correct_ = nullptr;  // [rows]
+};
+
+}  // namespace zt

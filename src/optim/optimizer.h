@@ -1,0 +1,43 @@
+// Optimizers over pieces of tensors. A step has two phases: statistics (sums over whole tensors, agreed between
+// ranks, for the optimizers that need them) and apply, piece by piece.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "config/settings.h"
+#include "device/device.h"
+
+namespace zt {
+
+// A run of elements of one tensor with all that belongs to them.
+struct OptimizerPiece {
+  int tensor = 0;           // index in the layout
+  std::int64_t offset = 0;  // of the first element within the tensor
+  bool decay = true;        // weight decay applies
+  TensorView master;        // fp32
+  ConstTensorView gradient;
+  TensorView published;  // the 16-bit parameters computed with; empty if the master is what is computed with
+  std::array<TensorView, 3> moments;
+};
+
+struct OptimizerStep {
+  std::int64_t number = 1;     // applied steps, this one included
+  double learning_rate = 0.0;  // by the schedule
+  float factor = 1.0F;         // multiplies gradients: unscaling and clipping
+};
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  virtual int moments() const = 0;  // fp32 averages per parameter
+  // Sums that need whole tensors; nothing for element-wise optimizers.
+  virtual void statistics(Device& device, std::span<const OptimizerPiece> pieces, const OptimizerStep& step) = 0;
+  virtual void apply(Device& device, std::span<const OptimizerPiece> pieces, const OptimizerStep& step) = 0;
+};
+
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerSettings& settings);
+
+}  // namespace zt

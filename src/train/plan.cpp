@@ -1,0 +1,105 @@
+#include "train/plan.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <numeric>
+
+#include "comm/counting.h"
+#include "core/errors.h"
+#include "device/counting/counting_device.h"
+#include "train/session.h"
+#include "train/words.h"
+
+namespace zt {
+
+std::int64_t Plan::total() const { return std::accumulate(memory.begin(), memory.end(), std::int64_t{0}); }
+
+Plan make_plan(const Settings& settings, int rank, int ranks, const ScratchBytes& scratch) {
+  CountingDevice device(scratch, "counting");
+  CountingCommunicator communicator(rank, ranks, settings.device.ranks_per_node);
+  const auto sent = [&] {
+    std::int64_t elements = 0;
+    for (const CollectiveCount& count : communicator.counts().training) elements += count.elements;
+    return elements;
+  };
+
+  Plan plan;
+  Session session(settings, device, communicator, nullptr, nullptr);
+  session.initialize();
+  session.train_step(0);
+  plan.elements_applied = sent();
+  communicator.set_purpose(Purpose::training);
+  for (int unit = 0; unit < static_cast<int>(session.layout().units().size()); ++unit) session.engine().publish(unit);
+  plan.elements_skipped = plan.elements_applied - (sent() - plan.elements_applied);
+  if (settings.training.eval_interval > 0) session.evaluate();
+  if (settings.model.type == "gpt" && !settings.training.sample_prompt.empty()) session.next_token({0}, 0.0F);
+  session.weights_checksum();
+  device.reserve_workspace();
+
+  plan.ranks = ranks;
+  plan.stage = settings.zero.stage;
+  plan.parameters = session.layout().parameters();
+  plan.memory = device.ledger().current();
+  plan.padding = device.ledger().padding();
+  plan.formula_bytes = formula_bytes_per_parameter(plan.stage, ranks, session.precision(), settings.batch.accumulation,
+                                                   session.optimizer().moments());
+  plan.paper_elements = paper_elements_per_parameter(plan.stage, ranks, settings.batch.accumulation);
+  plan.operations = device.operations();
+  return plan;
+}
+
+namespace {
+
+// The number in a file, or a huge one ("max", no such file).
+std::int64_t number_in(const std::string& path) {
+  std::ifstream file(path);
+  std::int64_t value = 0;
+  return file >> value ? value : std::int64_t{1} << 62;
+}
+
+}  // namespace
+
+std::int64_t available_memory_bytes() {
+  std::int64_t available = std::int64_t{1} << 62;
+  std::ifstream meminfo("/proc/meminfo");
+  std::string line;
+  while (std::getline(meminfo, line)) {
+    if (line.starts_with("MemAvailable:")) available = std::stoll(line.substr(13)) * 1024;
+  }
+  // Control groups, version 2 and 1, as they appear inside a container.
+  const std::int64_t limit_2 = number_in("/sys/fs/cgroup/memory.max");
+  if (limit_2 < std::int64_t{1} << 61) {
+    available = std::min(available, limit_2 - std::min(limit_2, number_in("/sys/fs/cgroup/memory.current")));
+  }
+  const std::int64_t limit_1 = number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes");
+  if (limit_1 < std::int64_t{1} << 61) {
+    available = std::min(available, limit_1 - std::min(limit_1, number_in("/sys/fs/cgroup/memory/memory.usage_in_bytes")));
+  }
+  return available;
+}
+
+void check_memory(const Plan& plan, int ranks_here, std::int64_t available) {
+  const std::int64_t needed = plan.total() * ranks_here;
+  if (needed <= available) return;
+  const auto largest = static_cast<std::size_t>(std::max_element(plan.memory.begin(), plan.memory.end()) - plan.memory.begin());
+  std::string remedy;
+  switch (static_cast<MemoryCategory>(largest)) {
+    case MemoryCategory::parameters:
+      remedy = "zero_optimization.stage 3 shards parameters; bf16 halves them; or take more machines";
+      break;
+    case MemoryCategory::gradients: remedy = "zero_optimization.stage 2 or 3 shards gradients"; break;
+    case MemoryCategory::optimizer: remedy = "zero_optimization.stage 1, 2 or 3 shards optimizer states"; break;
+    case MemoryCategory::communication: remedy = "lower stage3_max_live_parameters and stage3_prefetch_bucket_size"; break;
+    default:
+      remedy = "lower train_micro_batch_size_per_gpu (and raise gradient_accumulation_steps), or recompute blocks with "
+               "activation_checkpointing.every 1";
+  }
+  throw UserError("this run needs " + bytes_in_words(plan.total()) + " a rank, " + bytes_in_words(needed) + " for the " +
+                  std::to_string(ranks_here) + " rank(s) of this machine, but only " + bytes_in_words(available) +
+                  " are free. Most of it is " + std::string(name_of(static_cast<MemoryCategory>(largest))) + " (" +
+                  bytes_in_words(plan.memory.at(largest)) + " a rank): " + remedy + ".");
+}
+
+}  // namespace zt

@@ -1,0 +1,42 @@
+// What a run will hold and send, found by running its code on the counting device.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "config/settings.h"
+#include "core/memory.h"
+#include "device/operations.h"
+
+namespace zt {
+
+struct Plan {
+  int ranks = 1;
+  int stage = 0;
+  std::int64_t parameters = 0;        // of the model, without padding
+  MemoryByCategory memory{};          // bytes of one rank
+  std::int64_t padding = 0;           // bytes, part of the categories
+  double formula_bytes = 0.0;         // of model states per parameter
+  std::int64_t elements_applied = 0;  // sent by one rank in a step whose update is applied
+  std::int64_t elements_skipped = 0;  // in a step that is skipped
+  double paper_elements = 0.0;        // per parameter and step
+  std::vector<Operation> operations;  // all that the device will be asked to do, to prepare for
+
+  std::int64_t total() const;
+};
+
+// The device planned for: bytes of workspace that it reserves for these operations.
+using ScratchBytes = std::function<std::int64_t(const std::vector<Operation>& operations)>;
+
+// `settings` resolved, vocabulary included; batch sizes are those of `ranks` ranks.
+Plan make_plan(const Settings& settings, int rank, int ranks, const ScratchBytes& scratch);
+
+// Memory that this process may still take: the least of what is free, and of the limits of its control groups.
+std::int64_t available_memory_bytes();
+
+// UserError if `ranks_here` ranks of this plan do not fit: says which category is largest and which keys help.
+void check_memory(const Plan& plan, int ranks_here, std::int64_t available);
+
+}  // namespace zt

@@ -1,0 +1,233 @@
+#include "train/session.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+
+namespace zt {
+
+namespace {
+
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& total) : total_(total), start_(std::chrono::steady_clock::now()) {}
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+  ~Stopwatch() { total_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+ private:
+  double& total_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+SampleShape sample_shape(const ModelSettings& model) {
+  if (model.type == "gpt") return {.tokens = model.gpt.n_positions, .token_targets = model.gpt.n_positions};
+  const bool classes = model.mlp.loss == "cross_entropy";
+  return {.token_targets = classes ? 1 : 0,
+          .features = model.mlp.layers.front(),
+          .value_targets = classes ? 0 : model.mlp.layers.back()};
+}
+
+}  // namespace
+
+Session::Session(const Settings& settings, Device& device, Communicator& communicator, const Source* training,
+                 const Source* validation)
+    : settings_(settings),
+      device_(device),
+      communicator_(communicator),
+      precision_(precision_preset(settings.dtype, settings.batch.accumulation, settings.grad_accum_dtype)),
+      model_(make_model(settings, precision_, device, settings.batch.micro)),
+      layout_(std::make_unique<Layout>(model_->units(), communicator.size())),
+      engine_(make_engine({device, communicator, *layout_, precision_, settings.batch.accumulation, settings.zero})),
+      optimizer_(make_optimizer(settings.optimizer)),
+      states_(std::make_unique<DeviceStateStore>(*engine_, optimizer_->moments())),
+      scaler_(settings.dtype == DType::f16 ? LossScaler(settings.loss_scale) : LossScaler::none()),
+      sums_(std::make_unique<StepSums>(device)),
+      checksum_(device.allocate(sizeof(std::uint64_t), MemoryCategory::workspace, "checksum")) {
+  engine_->follow(*model_);
+  const std::int64_t micro = settings.batch.micro;
+  if (training != nullptr) {
+    training_ = std::make_unique<Loader>(*training, Loader::Order::shuffled, settings.training.seed, micro,
+                                         settings.batch.train);
+  }
+  if (validation != nullptr) {
+    validation_ = std::make_unique<Loader>(*validation, Loader::Order::sequential, settings.training.seed, micro,
+                                           settings.batch.train);
+  }
+  const SampleShape shape = sample_shape(settings.model);
+  const auto allocate = [&](std::int64_t values, const char* name) {
+    return values == 0 ? Buffer{} : device.allocate(micro * values * 4, MemoryCategory::data, name);
+  };
+  batch_.tokens = allocate(shape.tokens, "tokens");
+  batch_.targets = allocate(shape.token_targets, "targets");
+  batch_.features = allocate(shape.features, "features");
+  batch_.values = allocate(shape.value_targets, "target values");
+  batch_.valid = allocate(shape.value_targets > 0 ? 1 : 0, "valid rows");
+}
+
+void Session::initialize() {
+  communicator_.set_purpose(Purpose::control);
+  initialize_parameters(*engine_, *states_, settings_.training.seed);
+  device_.synchronize(Stream::compute);
+  device_.synchronize(Stream::gather);
+}
+
+std::int64_t Session::losses_per_step() const {
+  const SampleShape shape = sample_shape(settings_.model);
+  return settings_.batch.train * shape.losses();
+}
+
+DeviceBatch Session::upload(const MicroBatch& batch) {
+  const auto copy = [&](const Buffer& to, const auto& from) {
+    if (to) device_.copy(Stream::copy, to.data(), from.data(), static_cast<std::int64_t>(from.size() * sizeof(from[0])));
+  };
+  device_.wait(Stream::copy, device_.record(Stream::compute));  // the last micro-batch is still in use until then
+  copy(batch_.tokens, batch.tokens);
+  copy(batch_.targets, batch.token_targets);
+  copy(batch_.features, batch.features);
+  copy(batch_.values, batch.value_targets);
+  copy(batch_.valid, batch.valid_rows);
+  const Event copied = device_.record(Stream::copy);
+  device_.synchronize(copied);  // the host's batch is filled again next
+  device_.wait(Stream::compute, copied);
+  return {.rows = settings_.batch.micro,
+          .first_sample = batch.first_sample_in_global_batch,
+          .tokens = batch_.tokens.as<std::int32_t>(),
+          .features = batch_.features.as<float>(),
+          .targets = batch_.targets.as<std::int32_t>(),
+          .target_values = batch_.values.as<float>(),
+          .valid = batch_.valid.as<std::int32_t>()};
+}
+
+// The micro-steps of the step that steps_.attempted counts: micro-batch j = k N + r of the global batch for k = 0 ...
+void Session::run_micro_steps(Device& device, double scale, Purpose purpose) {
+  const BatchSettings& batch = settings_.batch;
+  const std::int64_t first_sample = (steps_.attempted - 1) * batch.train;
+  const std::int64_t micro_batches = batch.accumulation * communicator_.size();
+  const auto counted = static_cast<double>(training_ ? training_->valid(first_sample) : losses_per_step());
+  const StepInfo step{settings_.training.seed, steps_.attempted,
+                      static_cast<float>(scale * static_cast<double>(micro_batches) / counted)};
+  communicator_.set_purpose(purpose);
+  engine_->begin_step();
+  sums_->clear();
+  for (std::int64_t k = 0; k < batch.accumulation; ++k) {
+    {
+      const Stopwatch watch(seconds_.data_wait);
+      if (training_) training_->fill(first_sample, k * communicator_.size() + communicator_.rank(), host_batch_);
+    }
+    engine_->begin_micro_step(k);
+    DeviceBatch micro_batch;
+    {
+      const Stopwatch watch(seconds_.forward);
+      micro_batch = upload(host_batch_);
+      const LossView loss = model_->forward(device, *engine_, micro_batch, step, true);
+      sums_->add_losses(loss.losses, loss.count);
+    }
+    const Stopwatch watch(seconds_.backward);
+    model_->backward(device, *engine_, micro_batch, step);
+  }
+}
+
+StepOutcome Session::train_step(std::int64_t vote) {
+  ++steps_.attempted;
+  run_micro_steps(device_, scaler_.scale(), Purpose::training);
+  const Stopwatch watch(seconds_.optimizer);
+  FinishContext context{*engine_, *states_, *optimizer_, scaler_, *sums_, settings_.gradient_clipping,
+                        settings_.batch.accumulation * communicator_.size()};
+  const double rate = learning_rate(settings_.scheduler, settings_.optimizer.learning_rate, steps_.applied);
+  const StepOutcome outcome = finish_step(context, steps_.applied, rate, vote);
+  ++(outcome.verdict == LossScaler::Verdict::apply ? steps_.applied : steps_.skipped);
+  communicator_.set_purpose(Purpose::control);
+  return outcome;
+}
+
+void Session::replay_micro_steps(Device& device, double scale) {
+  run_micro_steps(device, scale, Purpose::control);
+}
+
+EvaluationResult Session::evaluate() {
+  communicator_.set_purpose(Purpose::evaluation);
+  engine_->forget_gathered();
+  sums_->clear();
+  const StepInfo step{settings_.training.seed, steps_.attempted, 0.0F};
+  const std::int64_t global_batch = settings_.batch.train;
+  std::array<std::int64_t, 2> totals{};  // counted, correct
+  bool has_accuracy = false;
+  std::vector<std::int32_t> correct;
+  for (std::int64_t batch = 0; batch < settings_.training.eval_steps; ++batch) {
+    const std::int64_t first_sample = batch * global_batch;
+    if (validation_ && validation_->valid(first_sample) == 0) break;
+    for (std::int64_t k = 0; k < settings_.batch.accumulation; ++k) {
+      if (validation_) validation_->fill(first_sample, k * communicator_.size() + communicator_.rank(), host_batch_);
+      const LossView loss = model_->forward(device_, *engine_, upload(host_batch_), step, false);
+      sums_->add_losses(loss.losses, loss.count);
+      totals[0] += host_batch_.valid;
+      if (loss.correct == nullptr) continue;
+      has_accuracy = true;
+      correct.resize(static_cast<std::size_t>(loss.count));
+      device_.copy(Stream::compute, correct.data(), loss.correct, loss.count * 4);
+      device_.synchronize(Stream::compute);
+      for (const std::int32_t hit : correct) totals[1] += hit;
+    }
+  }
+  const Agreement agreed = sums_->agree(communicator_, 0);
+  communicator_.all_reduce_sum(totals);
+  engine_->forget_gathered();
+  communicator_.set_purpose(Purpose::control);
+  EvaluationResult result;
+  result.counted = totals[0];
+  const auto counted = static_cast<double>(totals[0]);
+  result.loss = agreed.losses_not_finite > 0 ? std::nan("") : agreed.loss_sum / counted;
+  if (has_accuracy) result.accuracy = static_cast<double>(totals[1]) / counted;
+  return result;
+}
+
+std::int32_t Session::next_token(const std::vector<std::int32_t>& tokens, float uniform) {
+  constexpr double temperature = 0.8;
+  communicator_.set_purpose(Purpose::evaluation);
+  engine_->forget_gathered();
+  const auto window = static_cast<std::size_t>(settings_.model.gpt.n_positions);
+  const std::size_t length = std::min(window, tokens.size());
+  host_batch_.tokens.assign(window, 0);
+  std::copy(tokens.end() - static_cast<std::ptrdiff_t>(length), tokens.end(), host_batch_.tokens.begin());
+  device_.copy(Stream::compute, batch_.tokens.data(), host_batch_.tokens.data(), static_cast<std::int64_t>(window) * 4);
+  const float* logits = model_->next_token_logits(device_, *engine_, batch_.tokens.as<std::int32_t>(),
+                                                  static_cast<std::int64_t>(length));
+  host_logits_.resize(static_cast<std::size_t>(settings_.model.gpt.vocab_size));
+  device_.copy(Stream::compute, host_logits_.data(), logits, static_cast<std::int64_t>(host_logits_.size()) * 4);
+  device_.synchronize(Stream::compute);
+  communicator_.set_purpose(Purpose::control);
+
+  const double largest = *std::max_element(host_logits_.begin(), host_logits_.end());
+  const auto weight = [&](float logit) { return std::exp((static_cast<double>(logit) - largest) / temperature); };
+  double total = 0.0;
+  for (const float logit : host_logits_) total += weight(logit);
+  double left = static_cast<double>(uniform) * total;
+  for (std::size_t token = 0; token < host_logits_.size(); ++token) {
+    left -= weight(host_logits_[token]);
+    if (left < 0.0) return static_cast<std::int32_t>(token);
+  }
+  return static_cast<std::int32_t>(host_logits_.size()) - 1;
+}
+
+std::uint64_t Session::weights_checksum() { return zt::weights_checksum(*engine_, *states_, checksum_); }
+
+void Session::measure_pass(Device& device) {
+  communicator_.set_purpose(Purpose::control);
+  const StepInfo step{settings_.training.seed, steps_.attempted, 1.0F};
+  engine_->begin_step();
+  engine_->begin_micro_step(0);
+  const DeviceBatch batch = upload(host_batch_);
+  model_->forward(device, *engine_, batch, step, true);
+  model_->backward(device, *engine_, batch, step);
+}
+
+std::string Session::tensor_at(const void* address) const {
+  const std::string activation = model_->activation_at(address);
+  if (!activation.empty()) return activation;
+  const std::string gradient = engine_->gradient_at(address);
+  return gradient.empty() ? "" : "the gradient of " + gradient;
+}
+
+}  // namespace zt

@@ -1,0 +1,110 @@
+// One rank's share of a training run: model, engine, optimizer and batches on a device, and the things a run does
+// with them. It knows nothing of files and screens (train/trainer.h). The plan of a run is made by the same code on
+// the counting device.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "config/settings.h"
+#include "data/loader.h"
+#include "device/device.h"
+#include "model/model.h"
+#include "optim/loss_scaler.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
+#include "zero/engine.h"
+#include "zero/finish_step.h"
+#include "zero/layout.h"
+#include "zero/state_store.h"
+
+namespace zt {
+
+// Seconds of this rank by what it did; sums over the run.
+struct PhaseSeconds {
+  double forward = 0.0, backward = 0.0, optimizer = 0.0, data_wait = 0.0;
+};
+
+// Steps since training began.
+struct StepCounts {
+  std::int64_t attempted = 0, applied = 0, skipped = 0;
+};
+
+struct EvaluationResult {
+  double loss = 0.0;                 // mean over all that counts
+  std::optional<double> accuracy;    // of classifications
+  std::int64_t counted = 0;          // tokens or rows
+};
+
+class Session {
+ public:
+  // `training`, `validation`: the data, or null on a device that does not compute. Allocates everything; weights are
+  // set by initialize(). Settings are resolved (vocabulary included).
+  Session(const Settings& settings, Device& device, Communicator& communicator, const Source* training,
+          const Source* validation);
+
+  void initialize();
+
+  // One attempted step: A micro-steps and finish_step. The votes of all ranks come back summed in the outcome.
+  StepOutcome train_step(std::int64_t vote);
+  // Runs the micro-steps of the step that was attempted last again on `device` (a decorator of this session's), with
+  // the weights as they are; nothing is updated.
+  void replay_micro_steps(Device& device, double scale);
+
+  EvaluationResult evaluate();
+  // A token after `tokens` (the last n_positions of them count), drawn with the given uniform number in [0, 1) at
+  // temperature 0.8. All ranks call it with the same arguments and get the same token.
+  std::int32_t next_token(const std::vector<std::int32_t>& tokens, float uniform);
+
+  std::uint64_t weights_checksum();
+
+  // Runs one forward and backward pass on `device` (a decorator) for measurements: gradients and activations are
+  // overwritten, weights are not.
+  void measure_pass(Device& device);
+
+  const Settings& settings() const { return settings_; }
+  const Precision& precision() const { return precision_; }
+  const Layout& layout() const { return *layout_; }
+  const StepCounts& steps() const { return steps_; }
+  const PhaseSeconds& seconds() const { return seconds_; }
+  const LossScaler& scaler() const { return scaler_; }
+  const Model& model() const { return *model_; }
+  Engine& engine() { return *engine_; }
+  const Optimizer& optimizer() const { return *optimizer_; }
+  Communicator& communicator() { return communicator_; }
+  std::int64_t losses_per_step() const;  // tokens or rows of a global batch
+  // Which tensor an address belongs to, in words.
+  std::string tensor_at(const void* address) const;
+
+ private:
+  struct DeviceBatchBuffers {
+    Buffer tokens, targets, features, values, valid;
+  };
+  DeviceBatch upload(const MicroBatch& batch);
+  void run_micro_steps(Device& device, double scale, Purpose purpose);
+
+  Settings settings_;
+  Device& device_;
+  Communicator& communicator_;
+  Precision precision_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Layout> layout_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<StateStore> states_;
+  LossScaler scaler_;
+  std::unique_ptr<StepSums> sums_;
+  Buffer checksum_;
+  std::unique_ptr<Loader> training_, validation_;
+  MicroBatch host_batch_;
+  DeviceBatchBuffers batch_;
+  std::vector<float> host_logits_;
+  StepCounts steps_;
+  PhaseSeconds seconds_;
+};
+
+}  // namespace zt

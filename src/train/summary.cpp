@@ -1,0 +1,168 @@
+#include "train/summary.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "core/process.h"
+#include "train/words.h"
+
+namespace zt {
+
+using Json = nlohmann::ordered_json;
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0.0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  const double upper = *middle;
+  if (values.size() % 2 == 1) return upper;
+  return (upper + *std::max_element(values.begin(), middle)) / 2.0;
+}
+
+std::string rank_memory_json(int rank, const MemoryLedger& ledger, std::int64_t peers_shared) {
+  Json entry;
+  entry["rank"] = rank;
+  const MemoryByCategory bytes = ledger.current();
+  for (int category = 0; category < memory_category_count; ++category) {
+    entry[std::string(name_of(static_cast<MemoryCategory>(category)))] = bytes.at(static_cast<std::size_t>(category));
+  }
+  entry["padding"] = ledger.padding();
+  entry["peak_resident"] = peak_resident_bytes() - peers_shared;
+  entry["peers_shared"] = peers_shared;
+  return entry.dump();
+}
+
+namespace {
+
+Json optional_number(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? Json(nine_digits(*value)) : Json(nullptr);
+}
+
+bool counts_tokens(const Session& session) { return session.settings().model.type == "gpt"; }
+
+Json communication_json(const Session& session, const Plan& plan, const CommunicationCounts& counts) {
+  const StepCounts& steps = session.steps();
+  const double per = static_cast<double>(std::max<std::int64_t>(1, steps.attempted)) * static_cast<double>(plan.parameters);
+  std::int64_t sent = 0;
+  for (const CollectiveCount& count : counts.training) sent += count.elements;
+  const std::int64_t planned = steps.applied * plan.elements_applied + steps.skipped * plan.elements_skipped;
+  Json json;
+  json["elements_per_parameter_and_step"] = nine_digits(static_cast<double>(sent) / per);
+  json["planned"] = nine_digits(static_cast<double>(planned) / per);
+  json["paper"] = nine_digits(plan.paper_elements);
+  json["elements"] = sent;
+  json["planned_elements"] = planned;
+  static constexpr std::array<const char*, collective_kind_count> names = {"all_reduce", "reduce_scatter", "all_gather",
+                                                                           "broadcast"};
+  for (std::size_t kind = 0; kind < names.size(); ++kind) {
+    const CollectiveCount& count = counts.training.at(kind);
+    json[names.at(kind)] = {{"calls", count.calls}, {"bytes", count.bytes}, {"seconds", nine_digits(count.seconds)}};
+  }
+  return json;
+}
+
+}  // namespace
+
+Json make_summary(const Session& session, const Plan& plan, const RunRecord& record, const CommunicationCounts& counts,
+                  const std::vector<std::string>& rank_memory, double flops_per_row) {
+  const Settings& settings = session.settings();
+  const StepCounts& steps = session.steps();
+  Json summary;
+  summary["status"] = record.status;
+  if (record.status == "failed") summary["error"] = record.error;
+  summary["steps"] = {{"attempted", steps.attempted}, {"applied", steps.applied}, {"skipped", steps.skipped}};
+  summary["final"] = {{"loss", optional_number(record.loss)},
+                      {"validation_loss", optional_number(record.validation_loss)},
+                      {"loss_scale", nine_digits(session.scaler().scale())}};
+  summary["model"] = {{"type", settings.model.type}, {"parameters", plan.parameters}};
+  if (record.weights_checksum) {
+    std::array<char, 24> text{};
+    std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(*record.weights_checksum));
+    summary["weights_checksum"] = text.data();
+  } else {
+    summary["weights_checksum"] = nullptr;
+  }
+  summary["run"] = {{"world_size", plan.ranks},
+                    {"stage", plan.stage},
+                    {"precision", name_of(settings.dtype)},
+                    {"device", settings.device.type},
+                    {"instruction_set", record.instruction_set},
+                    {"threads_per_rank", settings.device.threads},
+                    {"micro_batch", settings.batch.micro},
+                    {"accumulation", settings.batch.accumulation}};
+
+  Json ranks = Json::array();
+  for (const std::string& entry : rank_memory) {
+    if (!entry.empty()) ranks.push_back(Json::parse(entry));
+  }
+  Json planned;
+  for (int category = 0; category < memory_category_count; ++category) {
+    planned[std::string(name_of(static_cast<MemoryCategory>(category)))] =
+        plan.memory.at(static_cast<std::size_t>(category));
+  }
+  planned["padding"] = plan.padding;
+  summary["memory"] = {{"formula_bytes_per_parameter", nine_digits(plan.formula_bytes)},
+                       {"planned", std::move(planned)},
+                       {"ranks", std::move(ranks)}};
+  summary["communication"] = communication_json(session, plan, counts);
+
+  std::vector<double> settled(record.step_seconds);
+  if (settled.size() > 2) settled.erase(settled.begin(), settled.begin() + 2);
+  const double step_seconds = median(settled);
+  const double per_second = step_seconds > 0.0 ? static_cast<double>(session.losses_per_step()) / step_seconds : 0.0;
+  const double rows_of_a_rank = static_cast<double>(settings.batch.train) / plan.ranks;
+  const double flops = step_seconds > 0.0 ? flops_per_row * rows_of_a_rank / step_seconds : 0.0;
+  Json throughput;
+  throughput[counts_tokens(session) ? "tokens_per_second" : "samples_per_second"] = nine_digits(per_second);
+  throughput["model_flops_per_second"] = nine_digits(flops);
+  throughput["matmul_flops_per_second"] = nine_digits(record.product_rate);
+  throughput["utilization"] = nine_digits(record.product_rate > 0.0 ? flops / record.product_rate : 0.0);
+  summary["throughput"] = std::move(throughput);
+
+  const PhaseSeconds& seconds = session.seconds();
+  double exposed = 0.0;
+  for (const CollectiveCount& count : counts.training) exposed += count.seconds;
+  summary["seconds"] = {{"startup", nine_digits(record.startup_seconds)},
+                        {"train", nine_digits(record.train_seconds)},
+                        {"forward", nine_digits(seconds.forward)},
+                        {"backward", nine_digits(seconds.backward)},
+                        {"optimizer", nine_digits(seconds.optimizer)},
+                        {"communication_exposed", nine_digits(exposed)},
+                        {"data_wait", nine_digits(seconds.data_wait)}};
+  return summary;
+}
+
+Json train_metrics(const Session& session, const StepOutcome& outcome, double loss, double seconds) {
+  const StepCounts& steps = session.steps();
+  const Settings& settings = session.settings();
+  const bool tokens = counts_tokens(session);
+  const bool applied = outcome.verdict == LossScaler::Verdict::apply;
+  Json line;
+  line["kind"] = "train";
+  line["step"] = steps.attempted;
+  put_number(line, "loss", loss);
+  line["grad_norm"] = applied ? Json(nine_digits(outcome.grad_norm)) : Json(nullptr);
+  put_number(line, "learning_rate", outcome.learning_rate);
+  put_number(line, "loss_scale", outcome.scale);
+  line["skipped"] = !applied;
+  line["samples"] = steps.attempted * settings.batch.train;
+  if (tokens) line["tokens"] = steps.attempted * session.losses_per_step();
+  put_number(line, "step_seconds", seconds);
+  put_number(line, tokens ? "tokens_per_second" : "samples_per_second",
+             static_cast<double>(session.losses_per_step()) / seconds);
+  return line;
+}
+
+Json evaluation_metrics(const Session& session, const EvaluationResult& result) {
+  Json line;
+  line["kind"] = "eval";
+  line["step"] = session.steps().attempted;
+  put_number(line, "loss", result.loss);
+  if (counts_tokens(session)) put_number(line, "perplexity", std::exp(result.loss));
+  if (result.accuracy) put_number(line, "accuracy", *result.accuracy);
+  return line;
+}
+
+}  // namespace zt

@@ -1,0 +1,39 @@
+// summary.json and metrics.jsonl: the records that a run leaves (names and units: docs/outputs.md).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "train/plan.h"
+#include "train/session.h"
+
+namespace zt {
+
+// What rank 0 collects for the summary while the run goes on.
+struct RunRecord {
+  std::string status = "failed";  // completed, stopped, failed
+  std::string error;              // with failed
+  std::optional<double> loss, validation_loss;
+  std::optional<std::uint64_t> weights_checksum;
+  std::vector<double> step_seconds;  // of every step
+  double product_rate = 0.0;         // multiplications and additions a second
+  double startup_seconds = 0.0, train_seconds = 0.0;
+  std::string instruction_set;
+};
+
+// One rank's entry under memory.ranks, as JSON text to be gathered.
+std::string rank_memory_json(int rank, const MemoryLedger& ledger, std::int64_t peers_shared);
+
+nlohmann::ordered_json make_summary(const Session& session, const Plan& plan, const RunRecord& record,
+                                    const CommunicationCounts& counts, const std::vector<std::string>& rank_memory,
+                                    double flops_per_row);
+
+nlohmann::ordered_json train_metrics(const Session& session, const StepOutcome& outcome, double loss, double seconds);
+nlohmann::ordered_json evaluation_metrics(const Session& session, const EvaluationResult& result);
+
+double median(std::vector<double> values);
+
+}  // namespace zt

@@ -1,0 +1,324 @@
+#include "train/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "core/errors.h"
+#include "core/files.h"
+#include "core/process.h"
+#include "core/random.h"
+#include "device/cpu/cpu_device.h"
+#include "device/cpu/instruction_set.h"
+#include "train/console.h"
+#include "train/diagnosis.h"
+#include "train/product_rate.h"
+#include "train/report.h"
+#include "train/session.h"
+#include "train/summary.h"
+#include "train/words.h"
+
+namespace zt {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// How this rank stands to the others of its machine.
+struct Neighbours {
+  int on_machine = 1;     // ranks of this machine, this one included
+  int sharing_cores = 1;  // of those, the ones that may run on exactly the same cores
+};
+
+Neighbours find_neighbours(Communicator& communicator) {
+  const std::string machine = machine_name() + "\n";
+  const std::string cores = allowed_cores();
+  Neighbours neighbours{0, 0};
+  for (const std::string& other : communicator.all_gather_strings(machine + cores)) {
+    if (!other.starts_with(machine)) continue;
+    ++neighbours.on_machine;
+    if (other.substr(machine.size()) == cores) ++neighbours.sharing_cores;
+  }
+  return neighbours;
+}
+
+// The lowest instruction set among the ranks (and the one asked for): results depend on it.
+cpu::InstructionLevel agree_on_instruction_set(Communicator& communicator, const std::string& asked) {
+  cpu::InstructionLevel level = cpu::detected_instruction_level();
+  if (const auto limit = cpu::instruction_level_from(asked)) level = std::min(level, *limit);
+  for (const std::string& other : communicator.all_gather_strings(std::string(cpu::name_of(level)))) {
+    level = std::min(level, cpu::instruction_level_from(other).value_or(level));
+  }
+  cpu::limit_instruction_set(level);
+  return level;
+}
+
+// Signals as votes that can be added up over ranks.
+constexpr std::array<int, 3> stop_signals = {2, 15, 10};  // SIGINT, SIGTERM, SIGUSR1
+std::int64_t vote_for(int signal) {
+  for (std::size_t i = 0; i < stop_signals.size(); ++i) {
+    if (stop_signals.at(i) == signal) return std::int64_t{1} << (20 * i);
+  }
+  return 0;
+}
+int signal_of(std::int64_t votes) {
+  for (std::size_t i = 0; i < stop_signals.size(); ++i) {
+    if ((votes >> (20 * i) & 0xfffff) != 0) return stop_signals.at(i);
+  }
+  return 0;
+}
+
+class Trainer {
+ public:
+  Trainer(ResolvedConfig config, const Dataset& dataset, Communicator& communicator, const TrainOptions& options);
+  int run();
+
+ private:
+  bool first_rank() const { return communicator_.rank() == 0; }
+  std::int64_t steps_to_run() const;
+  void start();
+  void steps();
+  void after_step(const StepOutcome& outcome, double seconds);
+  void evaluate();
+  void finish();
+  void fail(const StepOutcome& outcome, double loss);
+  void sample();
+  void write_summary();
+
+  ResolvedConfig config_;
+  const Dataset& dataset_;
+  Communicator& communicator_;
+  const TrainOptions& options_;
+  Neighbours neighbours_;
+  cpu::InstructionLevel level_;
+  Plan plan_;
+  std::unique_ptr<cpu::CpuDevice> device_;
+  std::unique_ptr<Session> session_;
+  Console console_;
+  std::unique_ptr<LineFile> metrics_;
+  RunRecord record_;
+  std::int64_t last_evaluated_ = -1;
+  int stop_signal_ = 0;
+};
+
+Trainer::Trainer(ResolvedConfig config, const Dataset& dataset, Communicator& communicator, const TrainOptions& options)
+    : config_(std::move(config)),
+      dataset_(dataset),
+      communicator_(communicator),
+      options_(options),
+      neighbours_(find_neighbours(communicator)),
+      level_(agree_on_instruction_set(communicator, config_.settings.device.instruction_set)) {
+  int threads = config_.settings.device.threads;
+  if (threads == 0) threads = std::max(1, allowed_core_count() / neighbours_.sharing_cores);
+  settle(config_, {.vocab_size = dataset.vocab_size > 0 ? std::optional(dataset.vocab_size) : std::nullopt,
+                   .threads = threads,
+                   .communicator = communicator.description(),
+                   .instruction_set = std::string(cpu::name_of(level_))});
+  record_.instruction_set = std::string(cpu::name_of(level_));
+}
+
+std::int64_t Trainer::steps_to_run() const {
+  const TrainingSettings& training = config_.settings.training;
+  std::int64_t steps = training.max_steps;
+  if (training.max_epochs > 0) {
+    const std::int64_t batch = config_.settings.batch.train;
+    steps = std::min(steps, (training.max_epochs * dataset_.training->samples() + batch - 1) / batch);
+  }
+  return steps;
+}
+
+void Trainer::start() {
+  const Settings& settings = config_.settings;
+  const std::string& directory = settings.training.output_dir;
+  if (first_rank()) {
+    console_ = Console(directory + "/train.log", options_.quiet, options_.verbose);
+    metrics_ = std::make_unique<LineFile>(directory + "/metrics.jsonl");
+    write_file_atomically(directory + "/config.resolved.json", config_.json.dump(2) + "\n");
+  }
+  plan_ = make_plan(settings, communicator_.rank(), communicator_.size(), scratch_of_device(settings.device));
+  check_memory(plan_, neighbours_.on_machine, available_memory_bytes());
+  communicator_.barrier();  // everybody has looked before anybody takes
+  device_ = std::make_unique<cpu::CpuDevice>(settings.device.threads);
+  for (const Operation& operation : plan_.operations) device_->prepare(operation);
+  device_->reserve_workspace();
+  session_ = std::make_unique<Session>(settings, *device_, communicator_, dataset_.training.get(), dataset_.validation.get());
+  session_->initialize();
+
+  for (const std::string& notice : config_.notices) console_.say("notice: " + notice);
+  if (!options_.communicator_note.empty()) console_.warn(options_.communicator_note);
+  const std::string device = device_->description() + ", " + std::string(cpu::name_of(level_)) + ", " +
+                             std::to_string(settings.device.threads) + " thread(s) a rank";
+  for (const std::string& line : start_block(settings, plan_, device, communicator_.description(), dataset_.description,
+                                             dataset_.training->samples())) {
+    console_.say(line);
+  }
+  const int cores = allowed_core_count();
+  if (settings.device.threads > cores) {
+    console_.say("notice: device.threads is " + std::to_string(settings.device.threads) + ", this rank may run on " +
+                 std::to_string(cores) + " core(s)");
+  }
+  if (settings.training.eval_interval > 0 && dataset_.validation == nullptr) {
+    console_.warn("training.eval_interval is set but data.validation_fraction leaves nothing to evaluate on");
+  }
+}
+
+int Trainer::run() {
+  start();
+  try {
+    record_.startup_seconds = seconds_since(options_.process_start);
+    const auto begin = Clock::now();
+    steps();
+    record_.train_seconds = seconds_since(begin);
+    finish();
+  } catch (const RunError& error) {
+    record_.status = "failed";
+    record_.error = error.what();
+    if (first_rank()) {
+      try {
+        write_summary();
+      } catch (const RunError&) {  // the disk may be what failed: the first error is the one to tell
+      }
+    }
+    throw;
+  }
+  if (stop_signal_ != 0) return 128 + stop_signal_;
+  return 0;
+}
+
+void Trainer::steps() {
+  const std::int64_t total = steps_to_run();
+  const TrainingSettings& training = config_.settings.training;
+  while (session_->steps().attempted < total) {
+    const auto start = Clock::now();
+    const StepOutcome outcome = session_->train_step(vote_for(options_.stop_signal ? options_.stop_signal() : 0));
+    after_step(outcome, seconds_since(start));
+    stop_signal_ = signal_of(outcome.agreed.votes);
+    if (stop_signal_ != 0) return;
+    if (training.eval_interval > 0 && session_->steps().attempted % training.eval_interval == 0) evaluate();
+  }
+}
+
+void Trainer::after_step(const StepOutcome& outcome, double seconds) {
+  const Settings& settings = config_.settings;
+  const bool finite = outcome.agreed.losses_not_finite == 0;
+  const double loss =
+      finite ? outcome.agreed.loss_sum / static_cast<double>(session_->losses_per_step()) : std::nan("");
+  record_.loss = loss;
+  record_.step_seconds.push_back(seconds);
+  if (metrics_) metrics_->append(train_metrics(*session_, outcome, loss, seconds).dump());
+
+  const bool fp16 = settings.dtype == DType::f16;
+  const std::int64_t step = session_->steps().attempted;
+  if (outcome.verdict == LossScaler::Verdict::skip) {
+    const double now = session_->scaler().scale();
+    console_.say("step " + std::to_string(step) + " skipped: gradients overflowed at loss scale " +
+                 count_exactly(outcome.scale) +
+                 (now < outcome.scale ? ", the next step uses " + count_exactly(now)
+                                      : session_->scaler().dynamic() ? ", kept once more (hysteresis)" : ", which is static"));
+  }
+  const double rate = static_cast<double>(session_->losses_per_step()) / seconds;
+  console_.progress({.step = step,
+                     .steps = steps_to_run(),
+                     .loss = loss,
+                     .scale = outcome.scale,
+                     .learning_rate = outcome.learning_rate,
+                     .shows_scale = fp16,
+                     .rate = rate,
+                     .rate_unit = settings.model.type == "gpt" ? "tokens" : "samples"},
+                    settings.steps_per_print > 0 && step % settings.steps_per_print == 0);
+  if (outcome.verdict == LossScaler::Verdict::at_minimum || outcome.verdict == LossScaler::Verdict::stop) fail(outcome, loss);
+}
+
+void Trainer::fail(const StepOutcome& outcome, double loss) {
+  const std::string culprit = diagnose_not_finite(*session_, *device_, outcome.scale);
+  const std::string step = "step " + std::to_string(session_->steps().attempted);
+  if (outcome.verdict == LossScaler::Verdict::at_minimum) {
+    throw RunError(step + ": the loss scale is at its minimum, " + count_exactly(outcome.scale) +
+                   " (fp16.min_loss_scale), and gradients still overflow. " + culprit +
+                   ". The model or its data make the value, not the scale: lower the learning rate, clip gradients "
+                   "(gradient_clipping), or train in bf16.");
+  }
+  throw RunError(step + ": " + (std::isfinite(loss) ? "the gradient norm" : "the loss") + " is not finite. " + culprit +
+                 ". Lower the learning rate or clip gradients (gradient_clipping).");
+}
+
+void Trainer::evaluate() {
+  if (dataset_.validation == nullptr) return;
+  const EvaluationResult result = session_->evaluate();
+  last_evaluated_ = session_->steps().attempted;
+  record_.validation_loss = result.loss;
+  if (metrics_) metrics_->append(evaluation_metrics(*session_, result).dump());
+  std::string line = "step " + std::to_string(last_evaluated_) + "  validation loss " + fixed(result.loss, 4);
+  if (config_.settings.model.type == "gpt") line += "  perplexity " + fixed(std::exp(result.loss), 3);
+  if (result.accuracy) line += "  accuracy " + fixed(100.0 * *result.accuracy, 2) + " %";
+  console_.say(line);
+}
+
+void Trainer::finish() {
+  const Settings& settings = config_.settings;
+  console_.end_progress();
+  record_.status = stop_signal_ != 0 ? "stopped" : "completed";
+  if (stop_signal_ == 0 && settings.training.eval_interval > 0 && last_evaluated_ != session_->steps().attempted) evaluate();
+  record_.weights_checksum = session_->weights_checksum();
+  if (stop_signal_ == 0) {
+    sample();
+    record_.product_rate = measure_product_rate(*session_, *device_);
+  } else {
+    console_.say("stopped by signal " + std::to_string(stop_signal_) + " after step " +
+                 std::to_string(session_->steps().attempted) + "; this version writes no checkpoints, the weights are gone");
+  }
+  if (session_->steps().attempted > 0 && session_->steps().applied == 0) {
+    console_.warn("no step was applied: all " + std::to_string(session_->steps().attempted) +
+                  " overflowed while the loss scale came down; train longer, or start lower with fp16.initial_scale_power");
+  }
+  const std::vector<std::string> memory = communicator_.all_gather_strings(
+      rank_memory_json(communicator_.rank(), device_->ledger(), communicator_.peers_shared_bytes()));
+  if (!first_rank()) return;
+  const auto summary = make_summary(*session_, plan_, record_, communicator_.counts(), memory, session_->model().flops_per_row());
+  write_file_atomically(settings.training.output_dir + "/summary.json", summary.dump(2) + "\n");
+  for (const std::string& line : closing_block(summary, settings.training.output_dir)) console_.say(line);
+}
+
+// A failed run's summary: this rank's view only, as the others may be gone.
+void Trainer::write_summary() {
+  console_.end_progress();
+  const auto summary = make_summary(
+      *session_, plan_, record_, communicator_.counts(),
+      {rank_memory_json(communicator_.rank(), device_->ledger(), communicator_.peers_shared_bytes())},
+      session_->model().flops_per_row());
+  write_file_atomically(config_.settings.training.output_dir + "/summary.json", summary.dump(2) + "\n");
+}
+
+void Trainer::sample() {
+  const TrainingSettings& training = config_.settings.training;
+  if (config_.settings.model.type != "gpt" || training.sample_prompt.empty() || dataset_.tokenizer == nullptr) return;
+  constexpr int sample_tokens = 300;
+  std::vector<std::int32_t> tokens = dataset_.tokenizer->encode(training.sample_prompt);
+  const std::uint64_t key = derive_key(training.seed, "sample");
+  for (int i = 0; i < sample_tokens; ++i) {
+    tokens.push_back(session_->next_token(tokens, uniform_from_bits(random_bits(key, static_cast<std::uint64_t>(i)))));
+  }
+  if (!first_rank()) return;
+  std::fputs((dataset_.tokenizer->decode(tokens) + "\n").c_str(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int train(const ResolvedConfig& config, const Dataset& dataset, Communicator& communicator, const TrainOptions& options) {
+  return Trainer(config, dataset, communicator, options).run();
+}
+
+ScratchBytes scratch_of_device(const DeviceSettings& settings) {
+  return [threads = std::max(1, settings.threads)](const std::vector<Operation>& operations) {
+    cpu::WorkspaceNeed maxima;
+    for (const Operation& operation : operations) maxima = cpu::larger_of(maxima, cpu::workspace_need(operation));
+    return cpu::workspace_bytes(maxima, threads);
+  };
+}
+
+}  // namespace zt

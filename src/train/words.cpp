@@ -1,0 +1,70 @@
+#include "train/words.h"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+namespace zt {
+
+std::string fixed(double value, int decimals) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*f", decimals, value);
+  return text.data();
+}
+
+namespace {
+
+// Three significant digits with the unit that fits.
+std::string with_unit(double value, const std::array<const char*, 5>& units, double step) {
+  std::size_t unit = 0;
+  while (std::abs(value) >= step && unit + 1 < units.size()) {
+    value /= step;
+    ++unit;
+  }
+  const int decimals = unit == 0 ? (value == std::floor(value) ? 0 : 2) : (value < 10 ? 2 : value < 100 ? 1 : 0);
+  return fixed(value, decimals) + units.at(unit);
+}
+
+}  // namespace
+
+std::string bytes_in_words(std::int64_t bytes) {
+  return with_unit(static_cast<double>(bytes), {" B", " kB", " MB", " GB", " TB"}, 1000.0);
+}
+
+std::string count_in_words(double count) { return with_unit(count, {"", " k", " M", " G", " T"}, 1000.0); }
+
+std::string seconds_in_words(double seconds) {
+  if (seconds < 60.0) return fixed(seconds, 1) + " s";
+  const auto whole = static_cast<long long>(seconds);
+  std::array<char, 64> text{};
+  if (whole < 3600) {
+    std::snprintf(text.data(), text.size(), "%lld:%02lld", whole / 60, whole % 60);
+  } else {
+    std::snprintf(text.data(), text.size(), "%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60, whole % 60);
+  }
+  return text.data();
+}
+
+double nine_digits(double value) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.9g", value);
+  return std::strtod(text.data(), nullptr);
+}
+
+std::string count_exactly(double count) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.17g", count);
+  return text.data();
+}
+
+void put_number(nlohmann::ordered_json& object, const std::string& key, double value) {
+  if (std::isfinite(value)) {
+    object[key] = nine_digits(value);
+    return;
+  }
+  object[key] = nullptr;
+  object["not_finite"] = std::isnan(value) ? "nan" : "inf";
+}
+
+}  // namespace zt

@@ -1,0 +1,111 @@
+// What the engines of the four ZeRO stages have in common, and what finish_step asks of them.
+//
+// | stage              | 0     | 1     | 2     | 3     |
+// | parameters at rest | whole | whole | whole | slice |
+// | gradients at rest  | whole | whole | slice | slice |
+// | optimizer state    | whole | slice | slice | slice |
+//
+// All reduce a unit's gradient in the same way, micro-step by micro-step, onto the slice that this rank owns, in
+// the order of the global micro-batches (j = k N + r): so all stages compute the same bits.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "config/settings.h"
+#include "core/precision.h"
+#include "device/device.h"
+#include "model/model.h"
+#include "zero/layout.h"
+
+namespace zt {
+
+struct EngineContext {
+  Device& device;
+  Communicator& communicator;
+  const Layout& layout;
+  Precision precision;
+  std::int64_t accumulation = 1;  // micro-steps of a step (A)
+  ZeroSettings zero;
+};
+
+class Engine : public ParameterAccess {
+ public:
+  explicit Engine(EngineContext context);
+
+  // The model whose passes will run: their orders let gathers run ahead.
+  void follow(const Model& model) { model_ = &model; }
+
+  // A step is A micro-steps, each a forward and a backward pass, then finish_step.
+  virtual void begin_step() {}
+  void begin_micro_step(std::int64_t index);
+  void begin(Pass pass) override;
+  GradientView gradient(int unit, int tensor) final;
+
+  // For finish_step. What this rank updates of a unit's segment, everything (stage 0) or its slice: the parameters
+  // in their resting dtype and the sum of the step's gradients.
+  virtual Extent updated_extent() const { return Extent::slice; }
+  virtual TensorView resting_parameters(int unit, Segment segment) = 0;
+  virtual ConstTensorView summed_gradients(int unit, Segment segment) = 0;
+  // This rank's slice of the sums, at every stage: what it contributes to norm and checks.
+  virtual ConstTensorView summed_slice(int unit, Segment segment) = 0;
+  // After the update of a unit's resting parameters (on the compute stream): make the others see it.
+  virtual void publish(int unit) = 0;
+  // Values have changed or memory was borrowed: whatever was gathered is gathered again.
+  virtual void forget_gathered() {}
+
+  // The tensor whose gradient was given out last at this address, or "".
+  std::string gradient_at(const void* address) const;
+
+  // Elements [begin, end) of a segment that this rank updates.
+  std::pair<std::int64_t, std::int64_t> updated_range(int unit, Segment segment) const;
+  std::pair<std::int64_t, std::int64_t> slice_range(int unit, Segment segment) const;
+  const EngineContext& context() const { return context_; }
+
+ protected:
+  Device& device() const { return context_.device; }
+  Communicator& communicator() const { return context_.communicator; }
+  const Layout& layout() const { return context_.layout; }
+  const Precision& precision() const { return context_.precision; }
+  bool first_micro_step() const { return micro_step_ == 0; }
+  bool last_micro_step() const { return micro_step_ + 1 == context_.accumulation; }
+  // The sums are made in the memory of the micro-batch's own gradients.
+  bool sums_in_place() const;
+
+  // The memory of a unit's segment that this micro-batch's gradients go to.
+  virtual TensorView gradient_memory(int unit, Segment segment) = 0;
+  virtual void on_begin(Pass /*pass*/) {}
+  ConstTensorView tensor_in(ConstTensorView segment, int unit, int tensor) const;
+
+  const std::vector<int>& order() const { return *order_; }
+
+ private:
+  EngineContext context_;
+  const Model* model_ = nullptr;
+  const std::vector<int>* order_ = nullptr;
+  std::int64_t micro_step_ = 0;
+  struct Given {
+    ConstTensorView view;
+    std::int64_t serial = 0;
+  };
+  std::vector<bool> contributed_;  // tensors that have a gradient of this micro-batch already
+  std::vector<Given> given_;       // by tensor: where its gradient went last
+  std::int64_t serial_ = 0;
+};
+
+// One file each: stage0.cpp ... stage3.cpp.
+std::unique_ptr<Engine> make_stage0(const EngineContext& context);
+std::unique_ptr<Engine> make_stage1(const EngineContext& context);
+std::unique_ptr<Engine> make_stage2(const EngineContext& context);
+std::unique_ptr<Engine> make_stage3(const EngineContext& context);
+std::unique_ptr<Engine> make_engine(const EngineContext& context);  // by context.zero.stage
+
+// The paper's numbers (DESIGN: docs/zero.md): bytes of model states per parameter, elements sent by a rank per
+// parameter and step. optimizer_moments: fp32 averages that the optimizer keeps (Adam 2, SGD with momentum 1).
+double formula_bytes_per_parameter(int stage, int ranks, const Precision& precision, std::int64_t accumulation,
+                                   int optimizer_moments);
+double paper_elements_per_parameter(int stage, int ranks, std::int64_t accumulation);
+
+}  // namespace zt

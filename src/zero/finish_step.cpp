@@ -1,0 +1,182 @@
+#include "zero/finish_step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "core/random.h"
+
+namespace zt {
+
+StepSums::StepSums(Device& device)
+    : device_(device),
+      buffer_(device.allocate(2 * static_cast<std::int64_t>(sizeof(Accumulator)), MemoryCategory::workspace, "step sums")) {}
+
+void StepSums::clear() {
+  device_.run(Stream::compute, Fill{.out = {buffer_.data(), buffer_.bytes() / 4, DType::f32}, .value = 0.0F});
+}
+
+void StepSums::add_losses(const float* losses, std::int64_t count) {
+  device_.run(Stream::compute, SumValues{.in = losses, .count = count, .out = buffer_.as<Accumulator>()});
+}
+
+void StepSums::add_squares(ConstTensorView gradients) {
+  device_.run(Stream::compute, SumSquares{.in = gradients, .out = buffer_.as<Accumulator>() + 1});
+}
+
+Agreement StepSums::agree(Communicator& communicator, std::int64_t vote) {
+  struct Message {
+    std::array<Accumulator, 2> sums;
+    std::int64_t votes;
+  } message{};
+  static_assert(sizeof(Message) % sizeof(std::int64_t) == 0);
+  device_.copy(Stream::compute, message.sums.data(), buffer_.data(), buffer_.bytes());
+  device_.synchronize(Stream::compute);
+  message.votes = vote;
+  std::array<std::int64_t, sizeof(Message) / sizeof(std::int64_t)> integers{};
+  std::memcpy(integers.data(), &message, sizeof(Message));
+  communicator.all_reduce_sum(integers);
+  std::memcpy(static_cast<void*>(&message), integers.data(), sizeof(Message));
+  return {exact_sum_value(message.sums[0].limbs), message.sums[0].not_finite, exact_sum_value(message.sums[1].limbs),
+          message.sums[1].not_finite, message.votes};
+}
+
+namespace {
+
+// Calls f(unit, segment) in forward order for the segments that have tensors.
+template <typename F>
+void for_each_segment(const Layout& layout, F&& f) {
+  for (int unit = 0; unit < static_cast<int>(layout.units().size()); ++unit) {
+    for (const Segment segment : all_segments) {
+      if (layout.unit(unit).segment(segment).elements > 0) f(unit, segment);
+    }
+  }
+}
+
+void add_squares_of_slices(Engine& engine, StepSums& sums) {
+  const Layout& layout = engine.context().layout;
+  for_each_segment(layout, [&](int unit, Segment segment) {
+    const auto [begin, end] = engine.slice_range(unit, segment);
+    const ConstTensorView slice = engine.summed_slice(unit, segment);
+    for (const Piece& piece : layout.pieces(unit, segment, begin, end)) {
+      sums.add_squares(slice.part(piece.offset, piece.count));
+    }
+  });
+}
+
+// What the optimizer sees of one segment.
+std::vector<OptimizerPiece> pieces_of(Engine& engine, const BorrowedState& state, int unit, Segment segment) {
+  const auto [begin, end] = engine.updated_range(unit, segment);
+  const TensorView resting = engine.resting_parameters(unit, segment);
+  const ConstTensorView gradients = engine.summed_gradients(unit, segment);
+  std::vector<OptimizerPiece> pieces;
+  for (const Piece& place : engine.context().layout.pieces(unit, segment, begin, end)) {
+    OptimizerPiece piece;
+    piece.tensor = place.tensor;
+    piece.offset = place.tensor_offset;
+    piece.master = (state.master ? state.master : resting).part(place.offset, place.count);
+    piece.gradient = gradients.part(place.offset, place.count);
+    if (state.master) piece.published = resting.part(place.offset, place.count);
+    for (std::size_t moment = 0; moment < state.moments.size(); ++moment) {
+      if (state.moments[moment]) piece.moments.at(moment) = state.moments[moment].part(place.offset, place.count);
+    }
+    pieces.push_back(piece);
+  }
+  return pieces;
+}
+
+void update_and_publish(FinishContext& context, const OptimizerStep& step) {
+  Engine& engine = context.engine;
+  const Layout& layout = engine.context().layout;
+  Device& device = engine.context().device;
+  for (int unit = 0; unit < static_cast<int>(layout.units().size()); ++unit) {
+    for (const Segment segment : all_segments) {
+      if (layout.unit(unit).segment(segment).elements == 0) continue;
+      const std::vector<OptimizerPiece> pieces = pieces_of(engine, context.states.borrow(unit, segment), unit, segment);
+      context.optimizer.statistics(device, pieces, step);
+      context.optimizer.apply(device, pieces, step);
+      context.states.give_back(unit, segment);
+    }
+    engine.publish(unit);
+  }
+}
+
+}  // namespace
+
+StepOutcome finish_step(FinishContext& context, std::int64_t applied, double learning_rate, std::int64_t vote) {
+  Engine& engine = context.engine;
+  Device& device = engine.context().device;
+  device.wait(Stream::compute, device.record(Stream::reduce));
+  device.wait(Stream::compute, device.record(Stream::gather));
+  add_squares_of_slices(engine, context.sums);
+
+  StepOutcome outcome;
+  outcome.scale = context.scaler.scale();
+  outcome.learning_rate = learning_rate;
+  outcome.agreed = context.sums.agree(engine.context().communicator, vote);
+  const bool overflow = outcome.agreed.gradients_not_finite > 0 || outcome.agreed.losses_not_finite > 0;
+  const double unscale = 1.0 / (outcome.scale * static_cast<double>(context.micro_batches));
+  outcome.grad_norm = overflow ? std::numeric_limits<double>::quiet_NaN() : std::sqrt(outcome.agreed.squares) * unscale;
+  outcome.verdict = context.scaler.update(overflow);
+  if (outcome.verdict != LossScaler::Verdict::apply) return outcome;
+
+  double factor = unscale;
+  if (context.clip > 0.0) factor *= std::min(1.0, context.clip / (outcome.grad_norm + 1e-6));
+  update_and_publish(context, {applied + 1, learning_rate, static_cast<float>(factor)});
+  return outcome;
+}
+
+void initialize_parameters(Engine& engine, StateStore& states, std::uint64_t seed) {
+  const Layout& layout = engine.context().layout;
+  Device& device = engine.context().device;
+  const std::uint64_t key = derive_key(seed, "initial weights");
+  for (int unit = 0; unit < static_cast<int>(layout.units().size()); ++unit) {
+    for (const Segment segment : all_segments) {
+      if (layout.unit(unit).segment(segment).elements == 0) continue;
+      const auto [begin, end] = engine.updated_range(unit, segment);
+      const TensorView resting = engine.resting_parameters(unit, segment);
+      const TensorView master = states.borrow(unit, segment).master;
+      for (const Piece& piece : layout.pieces(unit, segment, begin, end)) {
+        const TensorPlace& tensor = layout.tensor(piece.tensor);
+        const TensorView out = (master ? master : resting).part(piece.offset, piece.count);
+        device.run(Stream::compute, Initialize{.out = out,
+                                               .distribution = tensor.initial,
+                                               .scale = tensor.initial_scale,
+                                               .key = derive_key(key, tensor.name),
+                                               .first_element = piece.tensor_offset});
+        if (master) device.run(Stream::compute, Cast{.in = out, .out = resting.part(piece.offset, piece.count)});
+      }
+      states.give_back(unit, segment);
+    }
+    engine.publish(unit);
+  }
+}
+
+std::uint64_t weights_checksum(Engine& engine, StateStore& states, const Buffer& scratch) {
+  const Layout& layout = engine.context().layout;
+  Device& device = engine.context().device;
+  device.run(Stream::compute, Fill{.out = {scratch.data(), 2, DType::f32}, .value = 0.0F});
+  for_each_segment(layout, [&](int unit, Segment segment) {
+    const auto [begin, end] = engine.slice_range(unit, segment);
+    const auto [held_begin, held_end] = engine.updated_range(unit, segment);
+    const TensorView master = states.borrow(unit, segment).master;
+    const TensorView values = master ? master : engine.resting_parameters(unit, segment);
+    for (const Piece& piece : layout.pieces(unit, segment, begin, end)) {
+      device.run(Stream::compute, Checksum{.in = values.part(begin - held_begin + piece.offset, piece.count),
+                                           .tensor_index = static_cast<std::uint64_t>(piece.tensor),
+                                           .first_element = piece.tensor_offset,
+                                           .out = scratch.as<std::uint64_t>()});
+    }
+    states.give_back(unit, segment);
+  });
+  std::uint64_t checksum = 0;
+  device.copy(Stream::compute, &checksum, scratch.data(), sizeof(checksum));
+  device.synchronize(Stream::compute);
+  auto integer = static_cast<std::int64_t>(checksum);
+  engine.context().communicator.all_reduce_sum({&integer, 1});
+  return static_cast<std::uint64_t>(integer);
+}
+
+}  // namespace zt

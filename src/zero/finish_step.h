@@ -1,0 +1,64 @@
+// The end of a step, the same at every stage: agree, take the norm, clip, update what this rank owns, publish.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "optim/loss_scaler.h"
+#include "optim/optimizer.h"
+#include "zero/state_store.h"
+
+namespace zt {
+
+// What all ranks know of a step after one all-reduce of integers, equal on all to the bit.
+struct Agreement {
+  double loss_sum = 0.0;                  // over all rows that count
+  std::int64_t losses_not_finite = 0;
+  double squares = 0.0;                   // of the sums of gradients, still multiplied by S * J
+  std::int64_t gradients_not_finite = 0;  // elements
+  std::int64_t votes = 0;                 // sum of what the ranks voted
+};
+
+// Sums of losses and squares in the device's memory.
+class StepSums {
+ public:
+  explicit StepSums(Device& device);
+  void clear();
+  void add_losses(const float* losses, std::int64_t count);
+  void add_squares(ConstTensorView gradients);
+  Agreement agree(Communicator& communicator, std::int64_t vote);
+
+ private:
+  Device& device_;
+  Buffer buffer_;  // two Accumulators: losses, squares
+};
+
+struct StepOutcome {
+  Agreement agreed;
+  LossScaler::Verdict verdict = LossScaler::Verdict::apply;
+  double grad_norm = 0.0;      // of the mean gradient, before clipping; not finite if the step was not applied
+  double scale = 1.0;          // that the loss was multiplied by
+  double learning_rate = 0.0;  // that an update uses
+};
+
+struct FinishContext {
+  Engine& engine;
+  StateStore& states;
+  Optimizer& optimizer;
+  LossScaler& scaler;
+  StepSums& sums;
+  double clip = 0.0;               // largest norm; 0: no clipping
+  std::int64_t micro_batches = 1;  // J: gradients are sums over so many micro-batches, each a mean
+};
+
+// `applied`: steps applied before this one; `learning_rate`: for this one; `vote`: summed over ranks (Agreement).
+StepOutcome finish_step(FinishContext& context, std::int64_t applied, double learning_rate, std::int64_t vote);
+
+// Initial values: every rank sets what it updates, by seed, tensor's name and element; then all see them.
+void initialize_parameters(Engine& engine, StateStore& states, std::uint64_t seed);
+
+// The checksum of all fp32 weights, equal at every stage and world size that hold the same values.
+// `scratch`: 8 bytes of the device.
+std::uint64_t weights_checksum(Engine& engine, StateStore& states, const Buffer& scratch);
+
+}  // namespace zt

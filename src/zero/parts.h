@@ -1,0 +1,91 @@
+// The parts that stages are put together from.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "zero/engine.h"
+
+namespace zt {
+
+// A buffer that peers read, holding segments whole or as slices.
+class SharedSegments {
+ public:
+  SharedSegments(const EngineContext& context, Extent extent, MemoryCategory category, const std::string& name,
+                 DType matrices, DType vectors, const Arrangement::Includes& includes = {});
+
+  TensorView view(int unit, Segment segment) const { return arrangement_.view(buffer_->data(), unit, segment); }
+  // This rank's slice within a whole segment (or the slice itself).
+  TensorView slice(int unit, Segment segment) const;
+  // The slices of all ranks, for collectives.
+  Region region(int unit, Segment segment) const;
+  DType dtype(Segment segment) const { return arrangement_.dtype(segment); }
+
+ private:
+  const EngineContext& context_;
+  Extent extent_;
+  Arrangement arrangement_;
+  SharedBufferPtr buffer_;
+};
+
+// Whole parameters of which each rank updates its slice (stages 1 and 2).
+class WholeParameters {
+ public:
+  explicit WholeParameters(const EngineContext& context);
+  TensorView view(int unit, Segment segment) const { return segments_.view(unit, segment); }
+  TensorView slice(int unit, Segment segment) const { return segments_.slice(unit, segment); }
+  void gather(int unit);                // everybody's updated slices
+  void wait_until_gathered(int unit);  // before operations put on the compute stream from now on
+
+ private:
+  const EngineContext& context_;
+  SharedSegments segments_;
+  std::vector<Event> gathered_;  // by unit
+};
+
+// Slices of the sums of gradients (stages 1, 2 and 3).
+class SliceSums {
+ public:
+  explicit SliceSums(const EngineContext& context);
+  TensorView view(int unit, Segment segment) const { return arrangement_.view(buffer_.data(), unit, segment); }
+
+ private:
+  Arrangement arrangement_;
+  Buffer buffer_;
+};
+
+// Gradients of single units, unreduced, in a ring of two slots; units that span a pass have slots of their own.
+class GradientRing {
+ public:
+  explicit GradientRing(const EngineContext& context);
+  TensorView memory(int unit, Segment segment);  // takes a slot if the unit has none, once its last use is over
+  Region region(int unit, Segment segment) const;
+  void reduced(int unit, Ticket ticket);  // the slot may be taken again when peers have read it
+
+ private:
+  struct Slot {
+    std::int64_t byte_offset = 0;
+    int unit = -1;  // that is being written
+    Event reduced;
+    Ticket ticket;
+  };
+  Slot& slot_of(int unit);
+  std::int64_t vectors_offset(int unit) const;
+
+  const EngineContext& context_;
+  std::vector<Slot> slots_;      // the first `ring` ones are shared, the rest dedicated
+  std::vector<int> dedicated_;   // by unit: its slot or -1
+  std::vector<int> current_;     // by unit: the slot it was given last or -1
+  int ring_ = 0, next_ = 0;
+  SharedBufferPtr buffer_;
+};
+
+// Before gradients are written where others were reduced from: waits for this rank's own sum and for the peers'.
+void wait_until_reusable(const EngineContext& context, Event reduced, Ticket ticket);
+
+// Reduces a unit's gradients onto this rank's slice of the sums, on the reduce stream, after what is on the compute
+// stream. `region` and `sum` give the source and the destination of a segment.
+Ticket reduce_unit(const EngineContext& context, int unit, bool first,
+                   const std::function<Region(Segment)>& region, const std::function<TensorView(Segment)>& sum);
+
+}  // namespace zt

@@ -1,0 +1,66 @@
+// Stage 0: every rank holds everything. Gradients are summed onto slices and the sums gathered, which is what an
+// all-reduce does, with the order of the additions kept. Every rank updates all parameters; nothing is published.
+#include "zero/parts.h"
+
+namespace zt {
+
+namespace {
+
+class Stage0 final : public Engine {
+ public:
+  explicit Stage0(const EngineContext& given)
+      : Engine(given),
+        arrangement_(layout(), Extent::whole, precision().parameter, precision().vectors),
+        parameters_(device().allocate(arrangement_.bytes(), MemoryCategory::parameters, "parameters")),
+        sums_(context(), Extent::whole, MemoryCategory::gradients, "gradients", precision().accumulator,
+              precision().vector_accumulator()) {
+    device().ledger().add_padding(arrangement_.padding_bytes());
+    if (!sums_in_place()) ring_ = std::make_unique<GradientRing>(context());
+  }
+
+  void acquire(int /*unit*/) override {}
+  void release(int /*unit*/) override {}
+  ConstTensorView parameter(int unit, int tensor) const override {
+    const Segment segment = layout().tensor(layout().unit(unit).tensors.at(static_cast<std::size_t>(tensor))).segment;
+    return tensor_in(arrangement_.view(parameters_.data(), unit, segment), unit, tensor);
+  }
+
+  void gradients_ready(int unit) override {
+    const auto region = [&](Segment segment) {
+      return ring_ ? ring_->region(unit, segment) : sums_.region(unit, segment);
+    };
+    const Ticket ticket = reduce_unit(context(), unit, first_micro_step(), region,
+                                      [&](Segment segment) { return sums_.slice(unit, segment); });
+    if (ring_) ring_->reduced(unit, ticket);
+    if (!last_micro_step()) return;
+    for (const Segment segment : all_segments) {
+      if (layout().unit(unit).segment(segment).elements == 0) continue;
+      communicator().all_gather(device(), Stream::reduce, sums_.region(unit, segment), sums_.view(unit, segment));
+    }
+  }
+
+  Extent updated_extent() const override { return Extent::whole; }
+  TensorView resting_parameters(int unit, Segment segment) override {
+    return arrangement_.view(parameters_.data(), unit, segment);
+  }
+  ConstTensorView summed_gradients(int unit, Segment segment) override { return sums_.view(unit, segment); }
+  ConstTensorView summed_slice(int unit, Segment segment) override { return sums_.slice(unit, segment); }
+  void publish(int /*unit*/) override {}
+
+ protected:
+  TensorView gradient_memory(int unit, Segment segment) override {
+    return ring_ ? ring_->memory(unit, segment) : sums_.view(unit, segment);
+  }
+
+ private:
+  Arrangement arrangement_;
+  Buffer parameters_;
+  SharedSegments sums_;
+  std::unique_ptr<GradientRing> ring_;  // null: gradients are made where their sums are
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> make_stage0(const EngineContext& context) { return std::make_unique<Stage0>(context); }
+
+}  // namespace zt

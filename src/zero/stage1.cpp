@@ -1,0 +1,67 @@
+// Stage 1: optimizer states are slices. Parameters and gradients are whole; each rank sums and updates its slice,
+// then the updated slices are gathered.
+#include "zero/parts.h"
+
+namespace zt {
+
+namespace {
+
+class Stage1 final : public Engine {
+ public:
+  explicit Stage1(const EngineContext& given)
+      : Engine(given),
+        parameters_(context()),
+        gradients_(context(), Extent::whole, MemoryCategory::gradients, "gradients", precision().gradient,
+                   precision().vector_gradient()),
+        unread_(layout().units().size()) {
+    if (!sums_in_place()) sums_ = std::make_unique<SliceSums>(context());
+  }
+
+  void acquire(int unit) override { parameters_.wait_until_gathered(unit); }
+  void release(int /*unit*/) override {}
+  ConstTensorView parameter(int unit, int tensor) const override {
+    const Segment segment = layout().tensor(layout().unit(unit).tensors.at(static_cast<std::size_t>(tensor))).segment;
+    return tensor_in(parameters_.view(unit, segment), unit, tensor);
+  }
+
+  void gradients_ready(int unit) override {
+    Unread& unread = unread_.at(static_cast<std::size_t>(unit));
+    unread.ticket = reduce_unit(
+        context(), unit, first_micro_step(), [&](Segment segment) { return gradients_.region(unit, segment); },
+        [&](Segment segment) { return sum(unit, segment); });
+    unread.reduced = device().record(Stream::reduce);
+  }
+
+  TensorView resting_parameters(int unit, Segment segment) override { return parameters_.slice(unit, segment); }
+  ConstTensorView summed_gradients(int unit, Segment segment) override { return sum(unit, segment); }
+  ConstTensorView summed_slice(int unit, Segment segment) override { return sum(unit, segment); }
+  void publish(int unit) override { parameters_.gather(unit); }
+
+ protected:
+  TensorView gradient_memory(int unit, Segment segment) override {
+    Unread& unread = unread_.at(static_cast<std::size_t>(unit));
+    wait_until_reusable(context(), unread.reduced, unread.ticket);
+    unread = {};
+    return gradients_.view(unit, segment);
+  }
+
+ private:
+  struct Unread {
+    Ticket ticket;
+    Event reduced;
+  };
+  TensorView sum(int unit, Segment segment) const {
+    return sums_ ? sums_->view(unit, segment) : gradients_.slice(unit, segment);
+  }
+
+  WholeParameters parameters_;
+  SharedSegments gradients_;
+  std::unique_ptr<SliceSums> sums_;  // null: the slice of the gradients themselves
+  std::vector<Unread> unread_;       // by unit
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> make_stage1(const EngineContext& context) { return std::make_unique<Stage1>(context); }
+
+}  // namespace zt

@@ -1,0 +1,48 @@
+// Stage 3: parameters, too, are slices. A unit is gathered whole for the time that a pass uses it.
+#include "zero/gather_ring.h"
+
+namespace zt {
+
+namespace {
+
+class Stage3 final : public Engine {
+ public:
+  explicit Stage3(const EngineContext& given) : Engine(given), parameters_(context()), ring_(context()), sums_(context()) {}
+
+  // The values of the last step are stale, whether it was applied or not.
+  void begin_step() override { parameters_.forget(); }
+  void acquire(int unit) override { parameters_.acquire(unit); }
+  void release(int unit) override { parameters_.release(unit); }
+  ConstTensorView parameter(int unit, int tensor) const override {
+    const Segment segment = layout().tensor(layout().unit(unit).tensors.at(static_cast<std::size_t>(tensor))).segment;
+    return tensor_in(parameters_.view(unit, segment), unit, tensor);
+  }
+
+  void gradients_ready(int unit) override {
+    ring_.reduced(unit, reduce_unit(
+                            context(), unit, first_micro_step(),
+                            [&](Segment segment) { return ring_.region(unit, segment); },
+                            [&](Segment segment) { return sums_.view(unit, segment); }));
+  }
+
+  TensorView resting_parameters(int unit, Segment segment) override { return parameters_.slice(unit, segment); }
+  ConstTensorView summed_gradients(int unit, Segment segment) override { return sums_.view(unit, segment); }
+  ConstTensorView summed_slice(int unit, Segment segment) override { return sums_.view(unit, segment); }
+  void publish(int unit) override { parameters_.publish(unit); }
+  void forget_gathered() override { parameters_.forget(); }
+
+ protected:
+  TensorView gradient_memory(int unit, Segment segment) override { return ring_.memory(unit, segment); }
+  void on_begin(Pass /*pass*/) override { parameters_.begin(order()); }
+
+ private:
+  GatheredParameters parameters_;
+  GradientRing ring_;
+  SliceSums sums_;
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> make_stage3(const EngineContext& context) { return std::make_unique<Stage3>(context); }
+
+}  // namespace zt

@@ -1,0 +1,41 @@
+// Where optimizer states live. finish_step borrows them one sub-group (a unit's segment) at a time, so that
+// keeping them elsewhere (host memory, a disk) is another store and not another engine.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "zero/engine.h"
+
+namespace zt {
+
+constexpr int most_moments = 3;
+
+struct BorrowedState {
+  TensorView master;                              // fp32; empty: the resting parameters are the masters
+  std::array<TensorView, most_moments> moments;  // fp32; as many as the optimizer keeps
+};
+
+class StateStore {
+ public:
+  virtual ~StateStore() = default;
+  // States of what this rank updates of the segment. Valid until given back; one at a time.
+  virtual BorrowedState borrow(int unit, Segment segment) = 0;
+  virtual void give_back(int unit, Segment segment) = 0;
+};
+
+// In the device's own memory.
+class DeviceStateStore final : public StateStore {
+ public:
+  DeviceStateStore(const Engine& engine, int moments);
+  BorrowedState borrow(int unit, Segment segment) override;
+  void give_back(int /*unit*/, Segment /*segment*/) override {}
+
+ private:
+  Arrangement masters_, moments_;
+  Buffer master_buffer_;
+  std::array<Buffer, most_moments> moment_buffers_;
+  int moment_count_;
+};
+
+}  // namespace zt
