@@ -1,0 +1,74 @@
+#include "app/command_line.h"
+
+#include <cstdio>
+
+#include <CLI/CLI.hpp>
+
+#include "app/version.h"
+#include "core/errors.h"
+
+namespace zt {
+
+std::optional<CommandLine> parse_command_line(int argc, const char* const* argv) {
+  CommandLine line;
+  CLI::App app("Trains neural networks from one JSON file, sharded by ZeRO.", "zerotrain");
+  app.footer(
+      "Examples:\n"
+      "  zerotrain --config configs/mlp.json\n"
+      "  zerotrain --ranks 4 --config configs/gpt.json --set zero_optimization.stage=3\n"
+      "  mpirun -n 4 zerotrain --config configs/gpt.json\n"
+      "  zerotrain --config configs/gpt.json --dry-run --world-size 64\n\n"
+      "Exit codes: 0 done; 1 the run failed once it had begun; 2 found before the first step; 128+signal when stopped.");
+  std::string output;
+  bool version = false;
+  app.add_option("verb", line.verb, "What to do: train (the default)");
+  app.add_option("-c,--config", line.configs, "Config file; several are merged left to right, key by key")
+      ->type_name("FILE");
+  app.add_option("-s,--set", line.sets, "One key, after all files: a.b.c=VALUE (JSON, or else a string)")
+      ->type_name("KEY=VALUE");
+  app.add_option("-r,--ranks", line.ranks, "Start N ranks on this machine (not under mpirun)")->type_name("N");
+  CLI::Option* output_option =
+      app.add_option("-o,--output", output, "Where the run's files go (key training.output_dir)")->type_name("DIR");
+  app.add_flag("--resume", line.resume, "Continue the run in the output directory");
+  app.add_flag("--overwrite", line.overwrite, "Remove the run that the output directory holds");
+  app.add_flag("--dry-run", line.dry_run, "Check everything and print the plan; train nothing");
+  app.add_option("--world-size", line.world_size, "With --dry-run: plan for so many ranks")->type_name("N");
+  app.add_flag("--print-config", line.print_config, "Print the resolved config as JSON to stdout");
+  app.add_flag("-q,--quiet", line.quiet, "Only warnings and errors on the screen");
+  app.add_flag("-v,--verbose", line.verbose, "More on the screen");
+  app.add_flag("--version", version, "Commit, libraries and built backends");
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_name() == "--config" || option->get_name() == "--set") option->take_all();
+  }
+  // Each --config and --set takes one value, so that the verb may follow.
+  app.get_option("--config")->allow_extra_args(false);
+  app.get_option("--set")->allow_extra_args(false);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return std::nullopt;
+  } catch (const CLI::ParseError& error) {
+    throw UserError(std::string(error.what()) + "\nSee zerotrain --help.");
+  }
+  if (version) {
+    std::fputs(version_text().c_str(), stdout);
+    return std::nullopt;
+  }
+  if (*output_option) line.output = output;
+  if (line.verb != "train") {
+    throw UserError("\"" + line.verb + "\" is not something this version does: it has train, with --dry-run and "
+                    "--print-config. See zerotrain --help.");
+  }
+  if (line.configs.empty()) throw UserError("no config: give one with --config FILE, for example configs/gpt.json");
+  if (app.count("--ranks") > 0 && line.ranks < 1) throw UserError("--ranks must be 1 or more, not " + std::to_string(line.ranks));
+  if (app.count("--world-size") > 0) {
+    if (!line.dry_run) throw UserError("--world-size goes with --dry-run; to start ranks use --ranks N or mpirun -n N");
+    if (line.world_size < 1) throw UserError("--world-size must be 1 or more, not " + std::to_string(line.world_size));
+  }
+  if (line.resume && line.overwrite) throw UserError("--resume and --overwrite exclude each other");
+  return line;
+}
+
+}  // namespace zt

@@ -1,0 +1,25 @@
+// The command line of zerotrain.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace zt {
+
+struct CommandLine {
+  std::string verb = "train";
+  std::vector<std::string> configs;
+  std::vector<std::string> sets;       // KEY.PATH=VALUE
+  int ranks = 0;                       // --ranks; 0: not given
+  std::optional<std::string> output;   // --output
+  bool resume = false, overwrite = false;
+  bool dry_run = false, print_config = false;
+  int world_size = 0;                  // --world-size, for --dry-run
+  bool quiet = false, verbose = false;
+};
+
+// Empty if the command line asked for help or the version, which have then been printed. Throws UserError.
+std::optional<CommandLine> parse_command_line(int argc, const char* const* argv);
+
+}  // namespace zt

@@ -1,0 +1,158 @@
+#include "app/run.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "app/command_line.h"
+#include "app/launcher.h"
+#include "app/output_directory.h"
+#include "app/signals.h"
+#include "comm/agree.h"
+#include "comm/mpi.h"
+#include "comm/threads.h"
+#include "config/resolve.h"
+#include "core/errors.h"
+#include "core/process.h"
+#include "data/source.h"
+#include "device/cpu/instruction_set.h"
+#include "train/plan.h"
+#include "train/report.h"
+#include "train/trainer.h"
+
+namespace zt {
+
+namespace {
+
+ResolvedConfig resolve(const CommandLine& line, int world_size) {
+  ResolveOptions options;
+  options.bf16_is_fast = cpu::detected_instruction_level() >= cpu::InstructionLevel::avx512_bf16;
+  options.output_dir = line.output;
+  return resolve_config(line.configs, line.sets, world_size, options);
+}
+
+// Values that a run finds out for itself, as this process would choose them for a world of `ranks`.
+void settle_here(ResolvedConfig& config, const Dataset& dataset, int ranks) {
+  cpu::InstructionLevel level = cpu::detected_instruction_level();
+  if (const auto asked = cpu::instruction_level_from(config.settings.device.instruction_set)) level = std::min(level, *asked);
+  int threads = config.settings.device.threads;
+  if (threads == 0) threads = std::max(1, allowed_core_count() / ranks);
+  LateValues values;
+  if (dataset.vocab_size > 0) values.vocab_size = dataset.vocab_size;
+  values.threads = threads;
+  values.communicator = config.settings.device.communicator == "mpi" ? "mpi" : "shared";
+  values.ranks_per_node = config.settings.device.ranks_per_node;
+  values.instruction_set = std::string(cpu::name_of(level));
+  settle(config, values);
+}
+
+void print_plan(ResolvedConfig config, const Dataset& dataset, int ranks) {
+  settle_here(config, dataset, ranks);
+  const Plan plan = make_plan(config.settings, 0, ranks, scratch_of_device(config.settings.device));
+  for (const std::string& notice : config.notices) std::printf("notice: %s\n", notice.c_str());
+  for (const std::string& text : plan_tables(config.settings, plan)) std::printf("%s\n", text.c_str());
+}
+
+class Run {
+ public:
+  Run(const CommandLine& line, std::chrono::steady_clock::time_point start) : line_(line), start_(start) {}
+
+  // One rank alone, in this process.
+  int alone() {
+    prepare(1);
+    int code = 0;
+    run_ranks_as_threads(1, 0, [&](Communicator& communicator) { code = rank(communicator, ""); });
+    return code;
+  }
+
+  int local_ranks() {
+    prepare(line_.ranks);
+    if (config_.settings.device.communicator == "mpi") {
+      throw UserError("device.communicator \"mpi\" needs mpirun: mpirun -n " + std::to_string(line_.ranks) +
+                      " zerotrain ..., without --ranks");
+    }
+    return launch_local_ranks({.ranks = line_.ranks, .ranks_per_node = config_.settings.device.ranks_per_node},
+                              [&](Communicator& communicator) { return rank(communicator, ""); });
+  }
+
+  int mpi_ranks(int world_size) {
+    config_ = resolve(line_, world_size);
+    std::string note;
+    int code = 0;
+    {
+      const bool windows = config_.settings.device.communicator != "mpi";
+      const auto communicator = mpi_communicator(config_.settings.device.ranks_per_node, windows, &note);
+      all_or_none(*communicator, [&] {
+        dataset_ = open_dataset(config_.settings);
+        if (communicator->rank() == 0) claim();
+      });
+      try {
+        code = rank(*communicator, note);
+      } catch (const RunError& error) {
+        communicator->abort(1, error.what());
+        throw;
+      }
+    }
+    mpi_finalize();
+    return code;
+  }
+
+ private:
+  // Everything that can be found wrong before ranks exist.
+  void prepare(int world_size) {
+    config_ = resolve(line_, world_size);
+    dataset_ = open_dataset(config_.settings);
+    claim();
+  }
+  void claim() { claim_output_directory(config_.settings.training.output_dir, line_.resume, line_.overwrite); }
+
+  int rank(Communicator& communicator, const std::string& note) {
+    watch_stop_signals();
+    TrainOptions options;
+    options.quiet = line_.quiet;
+    options.verbose = line_.verbose;
+    options.keep_old_run = line_.resume;
+    options.process_start = start_;
+    options.stop_signal = stop_signal;
+    options.communicator_note = note;
+    return train(config_, dataset_, communicator, options);
+  }
+
+  const CommandLine& line_;
+  std::chrono::steady_clock::time_point start_;
+  ResolvedConfig config_;
+  Dataset dataset_;
+};
+
+int world_size_of_mpi() {
+  const char* text = std::getenv("OMPI_COMM_WORLD_SIZE");
+  return text == nullptr ? 1 : std::max(1, std::atoi(text));
+}
+
+}  // namespace
+
+int run(int argc, const char* const* argv, std::chrono::steady_clock::time_point process_start) {
+  const std::optional<CommandLine> parsed = parse_command_line(argc, argv);
+  if (!parsed) return 0;
+  const CommandLine& line = *parsed;
+  const bool under_mpi = launched_by_mpi();
+  if (under_mpi && line.ranks > 0) throw UserError("--ranks starts ranks itself: use it without mpirun, or mpirun without it");
+
+  if (line.dry_run || line.print_config) {
+    const int ranks = line.world_size > 0 ? line.world_size : line.ranks > 0 ? line.ranks : world_size_of_mpi();
+    ResolvedConfig config = resolve(line, ranks);
+    const Dataset dataset = open_dataset(config.settings);
+    if (line.dry_run) {
+      print_plan(config, dataset, ranks);
+    } else {
+      settle_here(config, dataset, ranks);
+      std::printf("%s\n", config.json.dump(2).c_str());
+    }
+    return 0;
+  }
+  Run program(line, process_start);
+  if (under_mpi) return program.mpi_ranks(world_size_of_mpi());
+  return line.ranks > 1 ? program.local_ranks() : program.alone();
+}
+
+}  // namespace zt

@@ -1,0 +1,10 @@
+// What --version prints.
+#pragma once
+
+#include <string>
+
+namespace zt {
+
+std::string version_text();
+
+}  // namespace zt
