@@ -5,7 +5,11 @@
 // abort(), the waiting calls throw PeerFailed within seconds.
 //
 // Buffers that peers read are allocated here, all ranks alike, and named by a handle. A rank may overwrite the
-// source of a collective only when wait_until_read(ticket) has returned: then all peers have read it.
+// source of a collective only when wait_until_read(ticket) has returned: then all peers have read it. A buffer may
+// be destroyed at any time by its rank alone: what peers still read stays until they destroy theirs.
+//
+// Collectives of one stream run in the order of the calls; those of different streams may run in another order
+// than they were called in, as long as it is the same order on all ranks.
 #pragma once
 
 #include <array>
@@ -68,7 +72,16 @@ class Communicator {
   virtual int size() const = 0;
   virtual std::string description() const = 0;
 
-  virtual SharedBufferPtr allocate(Device& device, std::int64_t bytes, MemoryCategory category, const std::string& name) = 0;
+  // Tells the largest slice (bytes) of any reduce_scatter to come, so that memory for what other nodes send is
+  // allocated at set-up: now, or with the next allocate() if this communicator has no buffer yet (category
+  // communication). Without it that memory grows when a larger slice is first used. It goes with the last buffer.
+  virtual void reserve(Device& device, std::int64_t largest_slice_bytes) {
+    static_cast<void>(device);
+    static_cast<void>(largest_slice_bytes);
+  }
+
+  virtual SharedBufferPtr allocate(Device& device, std::int64_t bytes, MemoryCategory category,
+                                   const std::string& name) = 0;
 
   // to[p * slice ... (p + 1) * slice) = slice p of rank p's `from`, for all p. `to` may be the region's own memory
   // on this rank. slice = to.count / size().
@@ -76,13 +89,14 @@ class Communicator {
 
   // acc = left fold over ranks p = 0 ... N-1 of slice rank() of rank p's `from` (ReduceOnto; in fp32, in rank
   // order; first: starting from rank 0's slice, else from acc). acc may be this rank's own slice of `from`.
-  virtual Ticket reduce_scatter(Device& device, Stream stream, const Region& from, DType dtype, TensorView acc, bool first) = 0;
+  virtual Ticket reduce_scatter(Device& device, Stream stream, const Region& from, DType dtype, TensorView acc,
+                                bool first) = 0;
 
   // The host waits until all peers have read what the collective of this ticket offered them.
   virtual void wait_until_read(Ticket ticket) = 0;
 
-  // Host values, all ranks wait. Sums of integers (exact in any order); rank 0's bytes to all; every rank's
-  // bytes (lengths may differ) to all, in rank order.
+  // Host values, all ranks wait; always counted as control. Sums of integers (exact in any order); the root's bytes
+  // to all; every rank's bytes (lengths may differ) to all, in rank order.
   virtual void all_reduce_sum(std::span<std::int64_t> values) = 0;
   virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
   virtual std::vector<std::string> all_gather_strings(const std::string& mine) = 0;
@@ -91,7 +105,8 @@ class Communicator {
     all_reduce_sum({&nothing, 1});
   }
 
-  // Tells the peers that this rank has failed, and why; does not return their state. Never throws.
+  // Tells the peers that this rank has failed, and why; does not return their state. Never throws. Over MPI the
+  // message is written to stderr and the world is ended here; for local ranks the launcher writes it.
   virtual void abort(int exit_code, const std::string& message) noexcept = 0;
 
   virtual void set_purpose(Purpose purpose) = 0;

@@ -1,0 +1,107 @@
+// Gathers and reductions through windows beside MPI's own collectives, in one run, since machines are shared and only
+// ratios last:
+//
+//   mpirun -n 2 collectives_bench [--megabytes 64] [--rounds 15]
+//
+// Rank 0 prints, per collective, the median over the rounds of the slowest rank's seconds, and the ratio to MPI.
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "comm/mpi.h"
+#include "plain_device.h"
+
+namespace {
+
+using namespace zt;
+
+// Seconds of the slowest rank, median over the rounds of which the first two only warm up.
+double median_seconds(int rounds, const std::function<void()>& work) {
+  std::vector<double> all;
+  for (int i = 0; i < rounds + 2; ++i) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    const double start = MPI_Wtime();
+    work();
+    double seconds = MPI_Wtime() - start;
+    MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    if (i >= 2) all.push_back(seconds);
+  }
+  std::sort(all.begin(), all.end());
+  return all[all.size() / 2];
+}
+
+void bench(Communicator& c, std::int64_t bytes, int rounds) {
+  test::PlainDevice device;
+  const std::int64_t slice = bytes / 4 / c.size();
+  const std::int64_t total = slice * c.size();
+  const int count = static_cast<int>(slice);
+  auto shared = c.allocate(device, total * 4, MemoryCategory::communication, "region");
+  Buffer plain = device.allocate(total * 4, MemoryCategory::communication, "region of MPI");
+  Buffer out = device.allocate(total * 4, MemoryCategory::communication, "gathered");
+  std::fill_n(shared->view(0, total, DType::f32).as<float>(), total, 1.0F);
+  std::fill_n(plain.as<float>(), total, 1.0F);
+  std::fill_n(out.as<float>(), total, 1.0F);
+  const Region region{shared.get(), 0, slice * 4};
+  const TensorView own = shared->view(c.rank() * slice * 4, slice, DType::f32);
+
+  struct Row {
+    const char* name;
+    std::function<void()> work;
+  };
+  const std::vector<Row> rows = {
+      {"MPI_Reduce_scatter_block",
+       [&] { MPI_Reduce_scatter_block(plain.data(), out.data(), count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }},
+      {"reduce_scatter, in place",
+       [&] { c.wait_until_read(c.reduce_scatter(device, Stream::reduce, region, DType::f32, own, true)); }},
+      {"MPI_Allgather",
+       [&] { MPI_Allgather(plain.data(), count, MPI_FLOAT, out.data(), count, MPI_FLOAT, MPI_COMM_WORLD); }},
+      {"all_gather",
+       [&] {
+         c.wait_until_read(c.all_gather(device, Stream::gather, region, {out.data(), total, DType::f32}));
+       }},
+      {"MPI_Allgather, in place",
+       [&] { MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, plain.data(), count, MPI_FLOAT, MPI_COMM_WORLD); }},
+      {"all_gather, in place",
+       [&] { c.wait_until_read(c.all_gather(device, Stream::gather, region, shared->view(0, total, DType::f32))); }},
+  };
+  if (c.rank() == 0) {
+    std::printf("%s, %lld bytes\n%-28s %10s %10s %8s\n", c.description().c_str(), static_cast<long long>(total * 4),
+                "collective", "ms", "GB/s", "ratio");
+  }
+  double mpi = 0.0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const double seconds = median_seconds(rounds, rows[i].work);
+    if (i % 2 == 0) mpi = seconds;
+    if (c.rank() == 0) {
+      std::printf("%-28s %10.3f %10.2f %8.2f\n", rows[i].name, seconds * 1e3,
+                  static_cast<double>(total) * 4e-9 / seconds, mpi / seconds);
+    }
+  }
+  const double barrier = median_seconds(std::max(rounds, 50), [&] { c.barrier(); });
+  if (c.rank() == 0) std::printf("%-28s %10.4f\n", "barrier", barrier * 1e3);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::int64_t megabytes = 64;
+  int rounds = 15;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (std::string(argv[i]) == "--megabytes") megabytes = std::atoll(argv[i + 1]);
+    if (std::string(argv[i]) == "--rounds") rounds = std::atoi(argv[i + 1]);
+  }
+  std::string note;
+  auto communicator = mpi_communicator(0, true, &note);
+  if (!note.empty()) std::fprintf(stderr, "%s\n", note.c_str());
+  bench(*communicator, megabytes << 20, rounds);
+  communicator.reset();
+  mpi_finalize();
+  return 0;
+}
