@@ -1,69 +1,23 @@
 #include "device/cpu/matmul.h"
 
 #include <array>
+#include <bit>
 #include <cmath>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <limits>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "catch_compat.h"
-#include "core/random.h"
-#include "device/cpu/instruction_set.h"
+#include "cpu_test_memory.h"
 #include "device/cpu/panels.h"
 
 using namespace zt;
+using namespace zt::test;
 
 namespace {
 
-// A run of this program with ZEROTRAIN_TEST_INSTRUCTION_SET limits the process before the first product.
-const bool limited = [] {
-  const char* const name = std::getenv("ZEROTRAIN_TEST_INSTRUCTION_SET");
-  if (name == nullptr) return false;
-  cpu::limit_instruction_set(cpu::instruction_level_from(name).value());
-  return true;
-}();
-
-std::string program_path() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
-
-struct Memory {
-  Memory(std::int64_t count, DType type, std::int64_t byte_offset = 0)
-      : bytes(static_cast<std::size_t>(count) * size_of(type) + 192), elements(count), dtype(type) {
-    const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
-    data = bytes.data() + (64 - address % 64) % 64 + byte_offset;
-  }
-  Memory(Memory&&) = default;
-
-  void set(std::int64_t i, double value) {
-    dispatch(dtype, [&]<typename T>(T*) { reinterpret_cast<T*>(data)[i] = from_float<T>(static_cast<float>(value)); });
-  }
-  double get(std::int64_t i) const {
-    return dispatch(dtype, [&]<typename T>(T*) -> double { return to_float(reinterpret_cast<const T*>(data)[i]); });
-  }
-  void randomize(std::uint64_t key) {
-    for (std::int64_t i = 0; i < elements; ++i) {
-      set(i, uniform_from_bits(random_bits(key, static_cast<std::uint64_t>(i))) * 2.0 - 1.0);
-    }
-  }
-  std::vector<double> values() const {
-    std::vector<double> result;
-    for (std::int64_t i = 0; i < elements; ++i) result.push_back(get(i));
-    return result;
-  }
-  TensorView view() const { return {data, elements, dtype}; }
-  bool same_bits(const Memory& other) const {
-    return std::memcmp(data, other.data, static_cast<std::size_t>(elements) * size_of(dtype)) == 0;
-  }
-
-  std::vector<std::byte> bytes;
-  std::byte* data = nullptr;
-  std::int64_t elements = 0;
-  DType dtype = DType::f32;
-};
+const bool limited = limit_by_environment();
 
 struct Case {
   std::int64_t m = 1, n = 1, k = 1;
@@ -110,18 +64,8 @@ Operands make_operands(const Case& c, std::int64_t byte_offset = 0) {
 }
 
 void run(const MatMul& op, int threads) {
-  cpu::ThreadPool pool(threads);
-  const cpu::WorkspaceNeed need = cpu::matmul_workspace(op);
-  const std::int64_t per_worker = (need.per_worker + 63) / 64 * 64;
-  // Filled with NaN: scratch memory must not be read before it is written.
-  const std::unique_ptr<std::byte, void (*)(void*)> scratch(
-      static_cast<std::byte*>(std::aligned_alloc(64, static_cast<std::size_t>(per_worker * threads + 64))), std::free);
-  std::memset(scratch.get(), 0xff, static_cast<std::size_t>(per_worker * threads));
-  cpu::Context context{.pool = pool, .workers = scratch.get(), .per_worker = per_worker};
-  cpu::run_matmul(op, context);
+  with_context(threads, cpu::matmul_workspace(op), [&](cpu::Context& context) { cpu::run_matmul(op, context); });
 }
-
-double unit_roundoff(DType dtype) { return dtype == DType::f32 ? 0x1p-24 : dtype == DType::bf16 ? 0x1p-8 : 0x1p-11; }
 
 std::string text_of(const Case& c) {
   return std::to_string(c.m) + "x" + std::to_string(c.n) + "x" + std::to_string(c.k) + (c.transpose_a ? " ta" : "") +
@@ -348,12 +292,5 @@ TEST_CASE("names of instruction sets are read back") {
 
 TEST_CASE("every lower instruction set passes the same tests") {
   if (limited) return;
-  for (const cpu::InstructionLevel level :
-       {cpu::InstructionLevel::baseline, cpu::InstructionLevel::avx2, cpu::InstructionLevel::avx512}) {
-    if (level >= cpu::detected_instruction_level()) continue;
-    const std::string name(cpu::name_of(level));
-    INFO(name);
-    const std::string command = "ZEROTRAIN_TEST_INSTRUCTION_SET=" + name + " " + program_path() + " > /dev/null";
-    CHECK(std::system(command.c_str()) == 0);
-  }
+  CHECK(levels_that_fail() == "");
 }
