@@ -21,8 +21,9 @@ What is in the file of a model (RUN is adamw, adam, sgd or sgd_clipped; the batc
     header "distance": {"gradient" or RUN: {NAME: {"largest", "rms", "rms_of_value"}}}: how far PyTorch's float32 is
     from its float64, the yardstick for any other float32 program
 
-The biases of keys (the middle third of attn.c_attn.bias) have a gradient of 0, as softmax does not see them; what float32
-leaves there instead is noise, which Adam blows up to whole steps: leave that part out of comparisons after Adam.
+The biases of keys (the middle third of attn.c_attn.bias) have a gradient of 0, as softmax does not see them; what
+float32 leaves there instead is noise, which Adam blows up to whole steps: leave that part out of comparisons
+after Adam.
 """
 
 import argparse
@@ -294,16 +295,19 @@ SCHEDULES = [
      dict(warmup_min_lr=1e-5, warmup_max_lr=1e-2, warmup_num_steps=20, warmup_type="linear"), 3e-4),
     ("warmup over one step counts as two", "WarmupLR",
      dict(warmup_min_lr=1e-4, warmup_max_lr=1e-3, warmup_num_steps=1), 3e-4),
-    ("warmup longer than the run", "WarmupLR", dict(warmup_min_lr=0.0, warmup_max_lr=1e-3, warmup_num_steps=1000), 3e-4),
+    ("warmup longer than the run", "WarmupLR",
+     dict(warmup_min_lr=0.0, warmup_max_lr=1e-3, warmup_num_steps=1000), 3e-4),
     ("decay, log", "WarmupDecayLR",
      dict(total_num_steps=60, warmup_min_lr=0.0, warmup_max_lr=1e-3, warmup_num_steps=10), 3e-4),
     ("decay, linear", "WarmupDecayLR",
-     dict(total_num_steps=100, warmup_min_lr=1e-4, warmup_max_lr=2e-3, warmup_num_steps=10, warmup_type="linear"), 3e-4),
+     dict(total_num_steps=100, warmup_min_lr=1e-4, warmup_max_lr=2e-3, warmup_num_steps=10, warmup_type="linear"),
+     3e-4),
     ("decay shorter than its warmup", "WarmupDecayLR",
      dict(total_num_steps=20, warmup_min_lr=0.0, warmup_max_lr=1e-3, warmup_num_steps=50), 3e-4),
     ("cosine, log", "WarmupCosineLR", dict(total_num_steps=80, warmup_num_steps=10), 3e-4),
     ("cosine, linear, with floors", "WarmupCosineLR",
-     dict(total_num_steps=100, warmup_num_steps=5, warmup_min_ratio=0.1, cos_min_ratio=0.2, warmup_type="linear"), 6e-4),
+     dict(total_num_steps=100, warmup_num_steps=5, warmup_min_ratio=0.1, cos_min_ratio=0.2, warmup_type="linear"),
+     6e-4),
     ("cosine shorter than its warmup", "WarmupCosineLR", dict(total_num_steps=20, warmup_num_steps=50), 3e-4),
 ]
 
