@@ -116,7 +116,8 @@ Trainer::Trainer(ResolvedConfig config, const Dataset& dataset, Communicator& co
   if (threads == 0) threads = std::max(1, allowed_core_count() / neighbours_.sharing_cores);
   settle(config_, {.vocab_size = dataset.vocab_size > 0 ? std::optional(dataset.vocab_size) : std::nullopt,
                    .threads = threads,
-                   .communicator = communicator.description(),
+                   .communicator = config_.settings.device.communicator == "mpi" ? "mpi" : "shared",
+                   .ranks_per_node = config_.settings.device.ranks_per_node,
                    .instruction_set = std::string(cpu::name_of(level_))});
   record_.instruction_set = std::string(cpu::name_of(level_));
 }
