@@ -4,7 +4,8 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "device/cpu/simd_activation.cpp"
-// clang-format off: before all that is compiled for each instruction set
+// First, as it includes this file again for each instruction set.
+// clang-format off
 #include "hwy/foreach_target.h"
 // clang-format on
 #include "device/cpu/simd_common-inl.h"
@@ -39,7 +40,7 @@ HWY_INLINE Sigmoid sigmoid_at(VF x) {
 
 struct Identity {
   static HWY_INLINE VF value(VF x) { return x; }
-  static HWY_INLINE VF slope(VF x) { return hn::IfThenElse(hn::Ne(x, x), x, constant(1.0F)); }
+  static HWY_INLINE VF slope(VF x) { return hn::IfThenElse(hn::IsNaN(x), x, constant(1.0F)); }
 };
 
 struct Relu {

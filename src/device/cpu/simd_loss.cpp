@@ -7,7 +7,8 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "device/cpu/simd_loss.cpp"
-// clang-format off: before all that is compiled for each instruction set
+// First, as it includes this file again for each instruction set.
+// clang-format off
 #include "hwy/foreach_target.h"
 // clang-format on
 #include "device/cpu/simd_common-inl.h"
@@ -50,27 +51,30 @@ float largest(const T* row, std::int64_t n) {
   return result;
 }
 
-// The sum of e^(x - shift) with the rounding errors of the additions collected (Knuth's two-sum), so that a
-// probability near 1 leaves its small loss intact.
+// The sum of e^(x - shift), added up in double so that a probability near 1 leaves its small loss intact.
 template <typename T>
 double sum_of_exponentials(const T* row, std::int64_t n, float shift) {
   const F32 d;
+  const hn::ScalableTag<double> d64;
+  const hn::Rebind<float, decltype(d64)> half;
+  constexpr std::size_t lanes = hn::MaxLanes(d64);
+  constexpr std::size_t parts = hn::MaxLanes(d) / lanes;
   const VF shifts = constant(shift);
-  VF sum = hn::Zero(d);
-  VF error = hn::Zero(d);
+  hn::Vec<decltype(d64)> sums[parts];
+  for (auto& sum : sums) sum = hn::Zero(d64);
+  HWY_ALIGN float terms[hn::MaxLanes(d)];
   for_vectors(d, n, [&](std::int64_t i, auto extent) HWY_ATTR {
-    const VF e = valid_or_zero(d, exp_of(hn::Sub(load(d, row + i, extent), shifts)), extent);
-    const VF next = hn::Add(sum, e);
-    const VF added = hn::Sub(next, sum);
-    error = hn::Add(error, hn::Add(hn::Sub(sum, hn::Sub(next, added)), hn::Sub(e, added)));
-    sum = next;
+    hn::Store(valid_or_zero(d, exp_of(hn::Sub(load(d, row + i, extent), shifts)), extent), d, terms);
+    for (std::size_t k = 0; k < parts; ++k) {
+      sums[k] = hn::Add(sums[k], hn::PromoteTo(d64, hn::Load(half, terms + k * lanes)));
+    }
   });
-  HWY_ALIGN float sums[hn::MaxLanes(d)];
-  HWY_ALIGN float errors[hn::MaxLanes(d)];
-  hn::Store(sum, d, sums);
-  hn::Store(error, d, errors);
   double total = 0.0;
-  for (std::size_t i = 0; i < hn::Lanes(d); ++i) total += static_cast<double>(sums[i]) + static_cast<double>(errors[i]);
+  HWY_ALIGN double ends[lanes];
+  for (const auto& sum : sums) {
+    hn::Store(sum, d64, ends);
+    for (const double end : ends) total += end;
+  }
   return total;
 }
 
