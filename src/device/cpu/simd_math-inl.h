@@ -19,12 +19,18 @@ namespace HWY_NAMESPACE {
 
 HWY_INLINE VF constant(float value) { return hn::Set(F32(), value); }
 
-// Value in [low, high]; NaN stays NaN (Highway's Min and Max leave that open).
-HWY_INLINE VF limited(VF x, float low, float high) {
-  const VF l = constant(low);
-  const VF h = constant(high);
-  return hn::IfThenElse(hn::Lt(x, l), l, hn::IfThenElse(hn::Gt(x, h), h, x));
-}
+// The larger and the smaller of two; NaN in x stays NaN, NaN in the first argument does not matter otherwise.
+// Highway leaves NaN open, so this counts on x86's instructions, which then return the second operand.
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+HWY_INLINE VF at_least(VF low, VF x) { return hn::Max(low, x); }
+HWY_INLINE VF at_most(VF high, VF x) { return hn::Min(high, x); }
+#else
+HWY_INLINE VF at_least(VF low, VF x) { return hn::IfThenElse(hn::Gt(low, x), low, x); }
+HWY_INLINE VF at_most(VF high, VF x) { return hn::IfThenElse(hn::Lt(high, x), high, x); }
+#endif
+
+// Value in [low, high]; NaN stays NaN.
+HWY_INLINE VF limited(VF x, float low, float high) { return at_most(constant(high), at_least(constant(low), x)); }
 
 // c0 + c1 x + c2 x^2 + ...
 template <typename... More>
@@ -36,25 +42,25 @@ HWY_INLINE VF polynomial(VF x, float c0, More... more) {
   }
 }
 
-// e^x, error below 1 ulp; 0 and subnormal numbers below, infinity above, NaN for NaN.
+// e^x, error of about 1 ulp; 0 below -87.69 (where e^x leaves the normal numbers), infinity above 88.38 (where it
+// comes within a factor 1.5 of the largest), NaN for NaN.
 HWY_INLINE VF exp_of(VF x) {
   const F32 d;
   const U32 du;
-  x = limited(x, -105.0F, 90.0F);
-  // x = n ln 2 + r, |r| <= ln 2 / 2, ln 2 in two parts of which the first has 9 trailing zero bits.
-  const auto n = hn::NearestInt(hn::Mul(x, constant(1.44269504F)));
-  const VF n_float = hn::ConvertTo(d, n);
-  VF r = hn::NegMulAdd(n_float, constant(0.693359375F), x);
-  r = hn::NegMulAdd(n_float, constant(-2.12194440e-4F), r);
+  x = limited(x, -88.0F, 88.5F);
+  // x = n ln 2 + r, |r| <= ln 2 / 2. Adding 1.5 * 2^23 rounds to an integer, which then is in the lowest bits. ln 2 is
+  // in two parts of which the first has 9 bits, so that n times it is exact.
+  const VF magic = constant(12582912.0F);
+  const VF shifted = hn::MulAdd(x, constant(1.44269504F), magic);
+  const VF n = hn::Sub(shifted, magic);
+  VF r = hn::NegMulAdd(n, constant(0.693359375F), x);
+  r = hn::NegMulAdd(n, constant(-2.12194440e-4F), r);
   // (e^r - 1 - r) / r^2, error 6.6e-8 (8e-9 of e^r).
   const VF p = polynomial(r, 0.5F, 0.16666576666F, 0.04166655421F, 0.008363232884F, 0.001392625083F);
   const VF mantissa = hn::Add(hn::MulAdd(hn::Mul(r, r), p, r), constant(1.0F));
-  // 2^n in two factors, so that n may lie beyond the exponents of normal numbers. Integers wrap for NaN.
-  const auto half = hn::ShiftRight<1>(n);
-  const VU bias = hn::Set(du, 127U);
-  const VU first = hn::ShiftLeft<23>(hn::Add(hn::BitCast(du, half), bias));
-  const VU second = hn::ShiftLeft<23>(hn::Add(hn::Sub(hn::BitCast(du, n), hn::BitCast(du, half)), bias));
-  return hn::Mul(hn::Mul(mantissa, hn::BitCast(d, first)), hn::BitCast(d, second));
+  // 2^n as a float: n + 127 in the exponent's place; 0 and infinity for n = -127 and 128.
+  const VU power = hn::Add(hn::ShiftLeft<23>(hn::BitCast(du, shifted)), hn::Set(du, 0x3f800000U));
+  return hn::Mul(mantissa, hn::BitCast(d, power));
 }
 
 // ln x for normal, positive x; error below 1 ulp but for x near 1, where it is below 1e-7 of x - 1.
@@ -82,8 +88,10 @@ HWY_INLINE VF cos_of_turns(VF u) {
   const F32 d;
   const U32 du;
   // The nearest quarter turn q, and the angle past it in [-pi/4, pi/4]; u - q / 4 is exact.
-  const auto q = hn::NearestInt(hn::Mul(u, constant(4.0F)));
-  const VF angle = hn::Mul(hn::NegMulAdd(hn::ConvertTo(d, q), constant(0.25F), u), constant(6.28318531F));
+  const VF magic = constant(12582912.0F);  // as in exp_of
+  const VF shifted = hn::MulAdd(u, constant(4.0F), magic);
+  const VF q = hn::Sub(shifted, magic);
+  const VF angle = hn::Mul(hn::NegMulAdd(q, constant(0.25F), u), constant(6.28318531F));
   const VF square = hn::Mul(angle, angle);
   // (sin - x) / x^3 and (cos - 1 + x^2 / 2) / x^4, errors 2e-8 and 2e-9.
   const VF sin_tail = polynomial(square, -0.16666664662F, 0.00833274827F, -0.000195878909F);
@@ -91,7 +99,7 @@ HWY_INLINE VF cos_of_turns(VF u) {
   const VF cos_tail = polynomial(square, -0.5F, 0.0416666446595F, -0.0013888303036F, 2.4547942e-5F);
   const VF cosine = hn::MulAdd(square, cos_tail, constant(1.0F));
   // cos, -sin, -cos, sin for q = 0, 1, 2, 3.
-  const VU quarter = hn::BitCast(du, q);
+  const VU quarter = hn::BitCast(du, shifted);
   const VU one = hn::Set(du, 1U);
   const auto is_sine = hn::RebindMask(d, hn::Eq(hn::And(quarter, one), one));
   const VU sign = hn::ShiftLeft<30>(hn::And(hn::Add(quarter, one), hn::Set(du, 2U)));
