@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "catch_compat.h"
@@ -179,12 +180,10 @@ TEST_CASE("the bits of a product do not depend on threads, alignment or repetiti
       INFO(text_of(c));
       Operands first = make_operands(c);
       run(first.op, 1);
-      for (const int threads : {1, 2, 4}) {
-        for (const std::int64_t byte_offset : {0, 4, 20, 60}) {
-          Operands again = make_operands(c, byte_offset);
-          run(again.op, threads);
-          CHECK(again.out.same_bits(first.out));
-        }
+      for (const auto& [threads, byte_offset] : {std::pair{1, 0}, {2, 4}, {4, 20}, {4, 60}}) {
+        Operands again = make_operands(c, byte_offset);
+        run(again.op, threads);
+        CHECK(again.out.same_bits(first.out));
       }
     }
   });

@@ -4,7 +4,8 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "device/cpu/simd_activation.cpp"
-// clang-format off: before all that is compiled for each instruction set
+// First, as it includes this file again for each instruction set.
+// clang-format off
 #include "hwy/foreach_target.h"
 // clang-format on
 #include "device/cpu/simd_common-inl.h"
@@ -19,10 +20,7 @@ namespace HWY_NAMESPACE {
 // gelus and silu), and NaN gives NaN.
 
 // x with -inf replaced by the lowest finite number, so that x * 0 is -0 and not NaN.
-HWY_INLINE VF finite_below(VF x) {
-  const VF lowest = constant(-3.40282347e38F);
-  return hn::IfThenElse(hn::Lt(x, lowest), lowest, x);
-}
+HWY_INLINE VF finite_below(VF x) { return at_least(constant(-3.40282347e38F), x); }
 
 // 1 / (1 + e^-x) and its derivative, both with small relative error for x of either sign.
 struct Sigmoid {
@@ -39,7 +37,7 @@ HWY_INLINE Sigmoid sigmoid_at(VF x) {
 
 struct Identity {
   static HWY_INLINE VF value(VF x) { return x; }
-  static HWY_INLINE VF slope(VF x) { return hn::IfThenElse(hn::Ne(x, x), x, constant(1.0F)); }
+  static HWY_INLINE VF slope(VF x) { return hn::IfThenElse(hn::IsNaN(x), x, constant(1.0F)); }
 };
 
 struct Relu {
@@ -52,21 +50,18 @@ struct Relu {
 
 // 0.5 x (1 + tanh u) = x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3) (Hendrycks & Gimpel 2016).
 struct GeluNew {
-  static constexpr float twice_sqrt_2_over_pi = 1.59576912F;
-  static HWY_INLINE VF inner(VF x, VF square) {
-    return hn::Mul(hn::Mul(x, constant(twice_sqrt_2_over_pi)), hn::MulAdd(square, constant(0.044715F), constant(1.0F)));
-  }
+  static constexpr float linear = 1.59576912F;  // 2 sqrt(2 / pi)
+  static constexpr float cubic = linear * 0.044715F;
   static HWY_INLINE VF value(VF x) {
-    const VF one = constant(1.0F);
-    const VF e = exp_of(hn::Neg(inner(x, hn::Mul(x, x))));
-    return hn::Div(finite_below(x), hn::Add(one, e));
+    const VF square = hn::Mul(x, x);
+    const VF minus_2u = hn::Mul(x, hn::MulAdd(square, constant(-cubic), constant(-linear)));
+    return hn::Div(finite_below(x), hn::Add(constant(1.0F), exp_of(minus_2u)));
   }
   static HWY_INLINE VF slope(VF unlimited) {
     const VF x = limited(unlimited, -16.0F, 16.0F);  // beyond, the slope is 0 or 1 in fp32
     const VF square = hn::Mul(x, x);
-    const Sigmoid s = sigmoid_at(inner(x, square));
-    const VF inner_slope =
-        hn::Mul(constant(twice_sqrt_2_over_pi), hn::MulAdd(square, constant(3.0F * 0.044715F), constant(1.0F)));
+    const Sigmoid s = sigmoid_at(hn::Mul(x, hn::MulAdd(square, constant(cubic), constant(linear))));
+    const VF inner_slope = hn::MulAdd(square, constant(3.0F * cubic), constant(linear));
     return hn::MulAdd(hn::Mul(x, s.slope), inner_slope, s.value);
   }
 };

@@ -88,7 +88,7 @@ HWY_INLINE hn::Vec<hn::RebindToUnsigned<D>> rounded_bf16_bits(D, hn::Vec<D> valu
   const auto bits = hn::BitCast(du, value);
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1U));
   const auto rounded = hn::Add(hn::Add(bits, hn::Set(du, 0x7fffU)), odd);
-  const auto is_nan = hn::RebindMask(du, hn::Ne(value, value));
+  const auto is_nan = hn::RebindMask(du, hn::IsNaN(value));
   return hn::IfThenElse(is_nan, hn::Or(bits, hn::Set(du, 0x00400000U)), rounded);
 }
 

@@ -6,7 +6,8 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "device/cpu/simd_embedding.cpp"
-// clang-format off: before all that is compiled for each instruction set
+// First, as it includes this file again for each instruction set.
+// clang-format off
 #include "hwy/foreach_target.h"
 // clang-format on
 #include "device/cpu/simd_common-inl.h"

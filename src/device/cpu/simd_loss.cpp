@@ -3,11 +3,13 @@
 #include <limits>
 
 #include "device/cpu/simd.h"
+#include "device/cpu/simd_layout.h"
 #include "device/cpu/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "device/cpu/simd_loss.cpp"
-// clang-format off: before all that is compiled for each instruction set
+// First, as it includes this file again for each instruction set.
+// clang-format off
 #include "hwy/foreach_target.h"
 // clang-format on
 #include "device/cpu/simd_common-inl.h"
@@ -25,8 +27,6 @@ void zero_range(T* out, std::int64_t n) {
   if (n > 0) std::memset(static_cast<void*>(out), 0, static_cast<std::size_t>(n) * sizeof(T));
 }
 
-HWY_INLINE VF larger_of(VF a, VF b) { return hn::IfThenElse(hn::Gt(b, a), b, a); }
-
 // The largest element, NaN left out; -infinity for none.
 template <typename T>
 float largest(const T* row, std::int64_t n) {
@@ -39,38 +39,44 @@ float largest(const T* row, std::int64_t n) {
     if constexpr (std::is_same_v<decltype(extent), Part>) {
       x = hn::IfThenElse(hn::FirstN(d, extent.count), x, lowest);
     }
-    const VF next = larger_of(a, x);
+    const VF next = at_least(x, a);  // NaN in x does not matter
     a = b;
     b = next;
   });
   HWY_ALIGN float lanes[hn::MaxLanes(d)];
-  hn::Store(larger_of(a, b), d, lanes);
+  hn::Store(at_least(a, b), d, lanes);
   float result = -infinity;
   for (std::size_t i = 0; i < hn::Lanes(d); ++i) result = lanes[i] > result ? lanes[i] : result;
   return result;
 }
 
-// The sum of e^(x - shift) with the rounding errors of the additions collected (Knuth's two-sum), so that a
-// probability near 1 leaves its small loss intact.
+// The sum of e^(x - shift), added up in double so that a probability near 1 leaves its small loss intact. Leaves the
+// terms in `kept` if it is given.
 template <typename T>
-double sum_of_exponentials(const T* row, std::int64_t n, float shift) {
+double sum_of_exponentials(const T* row, std::int64_t n, float shift, float* kept) {
   const F32 d;
+  const hn::ScalableTag<double> d64;
+  const hn::Rebind<float, decltype(d64)> half;
+  constexpr std::size_t lanes = hn::MaxLanes(d64);
+  constexpr std::size_t parts = hn::MaxLanes(d) / lanes;
   const VF shifts = constant(shift);
-  VF sum = hn::Zero(d);
-  VF error = hn::Zero(d);
+  hn::Vec<decltype(d64)> sums[parts];
+  for (auto& sum : sums) sum = hn::Zero(d64);
+  HWY_ALIGN float terms[hn::MaxLanes(d)];
   for_vectors(d, n, [&](std::int64_t i, auto extent) HWY_ATTR {
-    const VF e = valid_or_zero(d, exp_of(hn::Sub(load(d, row + i, extent), shifts)), extent);
-    const VF next = hn::Add(sum, e);
-    const VF added = hn::Sub(next, sum);
-    error = hn::Add(error, hn::Add(hn::Sub(sum, hn::Sub(next, added)), hn::Sub(e, added)));
-    sum = next;
+    const VF e = exp_of(hn::Sub(load(d, row + i, extent), shifts));
+    if (kept != nullptr) store(d, e, kept + i, extent);
+    hn::Store(valid_or_zero(d, e, extent), d, terms);
+    for (std::size_t k = 0; k < parts; ++k) {
+      sums[k] = hn::Add(sums[k], hn::PromoteTo(d64, hn::Load(half, terms + k * lanes)));
+    }
   });
-  HWY_ALIGN float sums[hn::MaxLanes(d)];
-  HWY_ALIGN float errors[hn::MaxLanes(d)];
-  hn::Store(sum, d, sums);
-  hn::Store(error, d, errors);
   double total = 0.0;
-  for (std::size_t i = 0; i < hn::Lanes(d); ++i) total += static_cast<double>(sums[i]) + static_cast<double>(errors[i]);
+  HWY_ALIGN double ends[lanes];
+  for (const auto& sum : sums) {
+    hn::Store(sum, d64, ends);
+    for (const double end : ends) total += end;
+  }
   return total;
 }
 
@@ -88,7 +94,7 @@ bool contains(const T* row, std::int64_t n, float value) {
 }
 
 template <typename T>
-void cross_entropy_row(const CrossEntropy& op, std::int64_t row) {
+void cross_entropy_row(const CrossEntropy& op, std::int64_t row, float* exponentials) {
   const F32 d;
   const T* logits = op.logits.as<T>() + row * op.stride;
   T* d_logits = op.d_logits ? op.d_logits.as<T>() + row * op.stride : nullptr;
@@ -100,7 +106,7 @@ void cross_entropy_row(const CrossEntropy& op, std::int64_t row) {
     return;
   }
   const float maximum = largest(logits, op.vocabulary);
-  const double sum = sum_of_exponentials(logits, op.vocabulary, maximum);
+  const double sum = sum_of_exponentials(logits, op.vocabulary, maximum, d_logits == nullptr ? nullptr : exponentials);
   const float target_logit = to_float(logits[target]);
   // Both terms are >= 0, so nothing cancels. Infinite and NaN logits pass through.
   const double distance = static_cast<double>(maximum) - static_cast<double>(target_logit);
@@ -109,25 +115,24 @@ void cross_entropy_row(const CrossEntropy& op, std::int64_t row) {
     op.correct[row] = target_logit == maximum && !contains(logits, target, maximum) ? 1 : 0;
   }
   if (d_logits == nullptr) return;
-  const VF shifts = constant(maximum);
-  const VF inverse = constant(static_cast<float>(1.0 / sum));
-  const VF scale = constant(op.scale);
-  const auto exponential = [&](VF x) HWY_ATTR { return exp_of(hn::Sub(x, shifts)); };
-  // The target's probability less one, from the sum of the others where that is more precise.
-  const auto own = static_cast<double>(hn::GetLane(exponential(constant(target_logit))));
-  const float difference = static_cast<float>((own - sum) / sum);
+  // The target's probability less one, in double.
+  const double own = exponentials[target];
+  const auto difference = static_cast<float>((own - sum) / sum);
+  const VF factor = constant(static_cast<float>(static_cast<double>(op.scale) / sum));
   for_vectors(d, op.vocabulary, [&](std::int64_t i, auto extent) HWY_ATTR {
-    const VF probability = hn::Mul(exponential(load(d, logits + i, extent)), inverse);
-    store(d, hn::Mul(probability, scale), d_logits + i, extent);
+    store(d, hn::Mul(load(d, exponentials + i, extent), factor), d_logits + i, extent);
   });
   d_logits[target] = from_float<T>(difference * op.scale);
   zero_range(d_logits + op.vocabulary, op.stride - op.vocabulary);
 }
 
 void cross_entropy(const CrossEntropy& op, Context& context) {
-  for_ranges(context, op.rows, rows_per_task(op.stride), [&](std::int64_t first, std::int64_t n) {
+  const std::int64_t per_task = rows_per_task(op.stride);
+  context.pool.for_each(ceil_div(op.rows, per_task), [&](std::int64_t task, int worker) {
+    auto* exponentials = reinterpret_cast<float*>(context.of(worker));
+    const std::int64_t end = smaller(op.rows, (task + 1) * per_task);
     dispatch(op.logits.dtype, [&]<typename T>(T*) {
-      for (std::int64_t row = first; row < first + n; ++row) cross_entropy_row<T>(op, row);
+      for (std::int64_t row = task * per_task; row < end; ++row) cross_entropy_row<T>(op, row, exponentials);
     });
   });
 }
@@ -175,7 +180,11 @@ namespace zt::cpu {
 HWY_EXPORT(cross_entropy);
 HWY_EXPORT(squared_error);
 
-WorkspaceNeed workspace_of(const CrossEntropy&) { return {}; }
+// A row's exponentials, if there is a gradient to make of them.
+WorkspaceNeed workspace_of(const CrossEntropy& op) {
+  const std::int64_t bytes = partial_stride(op.vocabulary) * static_cast<std::int64_t>(sizeof(float));
+  return {.per_worker = op.d_logits.count != 0 ? bytes : 0, .shared = 0};
+}
 void run(const CrossEntropy& op, Context& context) { HWY_DYNAMIC_DISPATCH(cross_entropy)(op, context); }
 
 WorkspaceNeed workspace_of(const SquaredError&) { return {}; }

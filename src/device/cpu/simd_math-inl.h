@@ -19,12 +19,18 @@ namespace HWY_NAMESPACE {
 
 HWY_INLINE VF constant(float value) { return hn::Set(F32(), value); }
 
-// Value in [low, high]; NaN stays NaN (Highway's Min and Max leave that open).
-HWY_INLINE VF limited(VF x, float low, float high) {
-  const VF l = constant(low);
-  const VF h = constant(high);
-  return hn::IfThenElse(hn::Lt(x, l), l, hn::IfThenElse(hn::Gt(x, h), h, x));
-}
+// The larger and the smaller of two; NaN in x stays NaN, NaN in the first argument does not matter otherwise.
+// Highway leaves NaN open, so this counts on x86's instructions, which then return the second operand.
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+HWY_INLINE VF at_least(VF low, VF x) { return hn::Max(low, x); }
+HWY_INLINE VF at_most(VF high, VF x) { return hn::Min(high, x); }
+#else
+HWY_INLINE VF at_least(VF low, VF x) { return hn::IfThenElse(hn::Gt(low, x), low, x); }
+HWY_INLINE VF at_most(VF high, VF x) { return hn::IfThenElse(hn::Lt(high, x), high, x); }
+#endif
+
+// Value in [low, high]; NaN stays NaN.
+HWY_INLINE VF limited(VF x, float low, float high) { return at_most(constant(high), at_least(constant(low), x)); }
 
 // c0 + c1 x + c2 x^2 + ...
 template <typename... More>
@@ -36,25 +42,25 @@ HWY_INLINE VF polynomial(VF x, float c0, More... more) {
   }
 }
 
-// e^x, error below 1 ulp; 0 and subnormal numbers below, infinity above, NaN for NaN.
+// e^x, error of about 1 ulp; 0 below -87.69 (where e^x leaves the normal numbers), infinity above 88.38 (where it
+// comes within a factor 1.5 of the largest), NaN for NaN.
 HWY_INLINE VF exp_of(VF x) {
   const F32 d;
   const U32 du;
-  x = limited(x, -105.0F, 90.0F);
-  // x = n ln 2 + r, |r| <= ln 2 / 2, ln 2 in two parts of which the first has 9 trailing zero bits.
-  const auto n = hn::NearestInt(hn::Mul(x, constant(1.44269504F)));
-  const VF n_float = hn::ConvertTo(d, n);
-  VF r = hn::NegMulAdd(n_float, constant(0.693359375F), x);
-  r = hn::NegMulAdd(n_float, constant(-2.12194440e-4F), r);
+  x = limited(x, -88.0F, 88.5F);
+  // x = n ln 2 + r, |r| <= ln 2 / 2. Adding 1.5 * 2^23 rounds to an integer, which then is in the lowest bits. ln 2 is
+  // in two parts of which the first has 9 bits, so that n times it is exact.
+  const VF magic = constant(12582912.0F);
+  const VF shifted = hn::MulAdd(x, constant(1.44269504F), magic);
+  const VF n = hn::Sub(shifted, magic);
+  VF r = hn::NegMulAdd(n, constant(0.693359375F), x);
+  r = hn::NegMulAdd(n, constant(-2.12194440e-4F), r);
   // (e^r - 1 - r) / r^2, error 6.6e-8 (8e-9 of e^r).
   const VF p = polynomial(r, 0.5F, 0.16666576666F, 0.04166655421F, 0.008363232884F, 0.001392625083F);
   const VF mantissa = hn::Add(hn::MulAdd(hn::Mul(r, r), p, r), constant(1.0F));
-  // 2^n in two factors, so that n may lie beyond the exponents of normal numbers. Integers wrap for NaN.
-  const auto half = hn::ShiftRight<1>(n);
-  const VU bias = hn::Set(du, 127U);
-  const VU first = hn::ShiftLeft<23>(hn::Add(hn::BitCast(du, half), bias));
-  const VU second = hn::ShiftLeft<23>(hn::Add(hn::Sub(hn::BitCast(du, n), hn::BitCast(du, half)), bias));
-  return hn::Mul(hn::Mul(mantissa, hn::BitCast(d, first)), hn::BitCast(d, second));
+  // 2^n as a float: n + 127 in the exponent's place; 0 and infinity for n = -127 and 128.
+  const VU power = hn::Add(hn::ShiftLeft<23>(hn::BitCast(du, shifted)), hn::Set(du, 0x3f800000U));
+  return hn::Mul(mantissa, hn::BitCast(d, power));
 }
 
 // ln x for normal, positive x; error below 1 ulp but for x near 1, where it is below 1e-7 of x - 1.
@@ -82,8 +88,10 @@ HWY_INLINE VF cos_of_turns(VF u) {
   const F32 d;
   const U32 du;
   // The nearest quarter turn q, and the angle past it in [-pi/4, pi/4]; u - q / 4 is exact.
-  const auto q = hn::NearestInt(hn::Mul(u, constant(4.0F)));
-  const VF angle = hn::Mul(hn::NegMulAdd(hn::ConvertTo(d, q), constant(0.25F), u), constant(6.28318531F));
+  const VF magic = constant(12582912.0F);  // as in exp_of
+  const VF shifted = hn::MulAdd(u, constant(4.0F), magic);
+  const VF q = hn::Sub(shifted, magic);
+  const VF angle = hn::Mul(hn::NegMulAdd(q, constant(0.25F), u), constant(6.28318531F));
   const VF square = hn::Mul(angle, angle);
   // (sin - x) / x^3 and (cos - 1 + x^2 / 2) / x^4, errors 2e-8 and 2e-9.
   const VF sin_tail = polynomial(square, -0.16666664662F, 0.00833274827F, -0.000195878909F);
@@ -91,7 +99,7 @@ HWY_INLINE VF cos_of_turns(VF u) {
   const VF cos_tail = polynomial(square, -0.5F, 0.0416666446595F, -0.0013888303036F, 2.4547942e-5F);
   const VF cosine = hn::MulAdd(square, cos_tail, constant(1.0F));
   // cos, -sin, -cos, sin for q = 0, 1, 2, 3.
-  const VU quarter = hn::BitCast(du, q);
+  const VU quarter = hn::BitCast(du, shifted);
   const VU one = hn::Set(du, 1U);
   const auto is_sine = hn::RebindMask(d, hn::Eq(hn::And(quarter, one), one));
   const VU sign = hn::ShiftLeft<30>(hn::And(hn::Add(quarter, one), hn::Set(du, 2U)));
@@ -112,9 +120,10 @@ HWY_INLINE VF tanh_of(VF x) {
 }
 
 // The standard normal distribution: density e^(-x^2 / 2) / sqrt(2 pi), and the probability below x, which is
-// (1 + erf(x / sqrt 2)) / 2. For x <= 0 it is e^(-x^2 / 2) t P(t) with t = 1 / (1 + 0.35 |x|) and P fitted to
-// e^(x^2 / 2) Phi(-|x|) / t on |x| <= 15, relative error 4.1e-8; for x > 0 one minus that. So the absolute error of
-// erf is below 2e-7, and small probabilities keep their relative precision.
+// (1 + erf(x / sqrt 2)) / 2. For |x| < 1 it is 1/2 + x Q(x^2), Q fitted to (Phi(x) - 1/2) / x, error 1.6e-8. For
+// x <= -1 it is e^(-x^2 / 2) t P(t) with t = 1 / (1 + 0.35 |x|) and P fitted to e^(x^2 / 2) Phi(-|x|) / t on
+// |x| <= 15, relative error 4.1e-8; for x >= 1 one minus that. So the absolute error of erf is below 2e-7, roundings
+// included, and small probabilities keep their relative precision.
 struct Normal {
   VF density;
   VF probability;
@@ -127,7 +136,11 @@ HWY_INLINE Normal normal_at(VF x) {
   const VF p = polynomial(t, 0.13961864287F, 0.13991480395F, 0.11941703607F, 0.107262773F, -0.02748288955F,
                           0.16580180153F, -0.26171266923F, 0.14695092217F, -0.0297704384966F);
   const VF tail = hn::Mul(e, hn::Mul(t, p));
-  return {hn::Mul(e, constant(0.398942280F)), hn::IfThenElse(hn::Gt(x, hn::Zero(F32())), hn::Sub(one, tail), tail)};
+  const VF outer = hn::IfThenElse(hn::Gt(x, hn::Zero(F32())), hn::Sub(one, tail), tail);
+  const VF q =
+      polynomial(hn::Mul(x, x), 0.3989422649F, -0.066489604F, 0.00996730151752F, -0.00116951927413F, 9.431737174e-5F);
+  const VF inner = hn::MulAdd(x, q, constant(0.5F));
+  return {hn::Mul(e, constant(0.398942280F)), hn::IfThenElse(hn::Lt(magnitude, one), inner, outer)};
 }
 
 }  // namespace HWY_NAMESPACE
