@@ -31,6 +31,7 @@ class HierarchicalCommunicator final : public CountedCommunicator {
   // `transport` may be null if all ranks are members of the node.
   HierarchicalCommunicator(Place place, std::unique_ptr<NodeWindows> node, std::shared_ptr<Transport> transport);
 
+  int ranks_on_node() const override { return static_cast<int>(place_.node_ranks.size()); }
   std::string description() const override { return place_.description; }
   void reserve(Device& device, std::int64_t largest_slice_bytes) override;
   SharedBufferPtr allocate(Device& device, std::int64_t bytes, MemoryCategory category,
