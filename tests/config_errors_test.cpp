@@ -272,6 +272,8 @@ TEST_CASE("--set is told what is wrong with it") {
   CHECK(message("training..max_steps=3").find("empty part") != std::string::npos);
   CHECK(message("model.layers=[1,").find("starts like JSON but is not") != std::string::npos);
   CHECK(message("train_batch_size.x=3").find("train_batch_size is 8, not a section") != std::string::npos);
+  CHECK(message("model.type=mlp").find("is mlp here: replace the section: --set 'model={\"type\": \"mlp\", ...}'") !=
+        std::string::npos);
   CHECK(message("training.max_stepss=3").find("--set: training.max_stepss: unknown key") != std::string::npos);
 }
 

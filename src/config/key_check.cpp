@@ -100,8 +100,12 @@ class Checker {
     // With a missing or wrong type one message, about the type, is enough.
     if (!type_known && tree_.find(selector) != nullptr) return nullptr;
     if (first != last) {
+      const std::string base = selector.substr(0, selector.find('.'));
+      const std::string fix = where(selector) == "--set" ? "replace the section: --set '" + base + "={\"type\": \"" +
+                                                               selected->second + "\", ...}'"
+                                                         : "remove it";
       problem(path,
-              "a key of " + selector + " " + others + "; " + selector + " is " + selected->second + " here: remove it");
+              "a key of " + selector + " " + others + "; " + selector + " is " + selected->second + " here: " + fix);
       return nullptr;
     }
     const std::string suggestion = suggest_key(section, name, result_.selected);
