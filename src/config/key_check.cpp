@@ -261,6 +261,10 @@ class Checker {
 
   void need(const Key& key) {
     if (tree_.find(key.path) != nullptr) return;
+    for (std::string path = key.path; path.find('.') != std::string::npos;) {
+      path.resize(path.rfind('.'));
+      if (result_.wrong.contains(path)) return;  // the section itself is wrong, which has been told
+    }
     const std::string selector = selector_of(key.path);
     if (!selector.empty()) {
       const auto selected = result_.selected.find(selector);
@@ -268,7 +272,7 @@ class Checker {
       if (!key.types.empty() && std::find(key.types.begin(), key.types.end(), selected->second) == key.types.end())
         return;
     }
-    problem(key.path, "missing (" + key.help + "); allowed: " + describe_allowed(key));
+    problem(key.path, "missing; allowed: " + describe_allowed(key) + ": " + key.help);
   }
 
   std::string where(const std::string& path) const {
