@@ -2,32 +2,20 @@
 
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
+#include <new>
 #include <string>
-#include <thread>
 
 #include "app/run.h"
+#include "comm/mpi.h"
 #include "core/errors.h"
 
 namespace {
 
-// The rank that a launcher gave this process, known before MPI starts.
-int rank_of_environment() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}) {
-    if (const char* text = std::getenv(name)) return std::atoi(text);
-  }
-  return 0;
-}
-
-// An error that all ranks have found: the first one says it; the others wait until it is out, as a launcher kills all
-// when one has ended.
 int say_once(const std::string& message, int code) {
-  if (rank_of_environment() == 0) {
+  if (zt::prints_errors_before_mpi()) {
     std::fprintf(stderr, "zerotrain: %s\n", message.c_str());
     std::fflush(stderr);
-  } else {
-    std::this_thread::sleep_for(std::chrono::seconds(1));
   }
   return code;
 }
@@ -42,6 +30,8 @@ int main(int argc, char** argv) {
     return say_once(error.what(), 2);
   } catch (const zt::PeerFailed&) {
     return 1;  // the rank that failed has said why
+  } catch (const std::bad_alloc&) {
+    return say_once("out of memory", 1);
   } catch (const std::exception& error) {
     return say_once(error.what(), 1);
   }

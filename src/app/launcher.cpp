@@ -169,11 +169,11 @@ class Ranks {
       return 1;
     }
     if (const auto failure = block_.failure(); failure && !failure->message.empty()) {
-      say("rank " + std::to_string(failure->rank) + ": " + failure->message);
+      say(failure->text());
       return failure->exit_code;
     }
     if (const auto notice = block_.notice(); notice && largest_code_ == 1 && forwarded_.empty()) {
-      say("rank " + std::to_string(notice->rank) + ": " + notice->message);
+      say(notice->text());
     }
     return largest_code_;
   }

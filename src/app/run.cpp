@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 #include "app/command_line.h"
 #include "app/launcher.h"
@@ -83,13 +84,20 @@ class Run {
     {
       const bool windows = config_.settings.device.communicator != "mpi";
       const auto communicator = mpi_communicator(config_.settings.device.ranks_per_node, windows, &note);
-      all_or_none(*communicator, [&] {
-        dataset_ = open_dataset(config_.settings);
-        if (communicator->rank() == 0) claim();
-      });
       try {
+        all_or_none(*communicator, [&] {
+          dataset_ = open_dataset(config_.settings);
+          if (communicator->rank() == 0) claim();
+        });
         code = rank(*communicator, note);
-      } catch (const RunError& error) {
+      } catch (const PeerFailed&) {
+        // The rank that failed ends the world once it has spoken; a rank that exits before would cut it off.
+        std::this_thread::sleep_for(std::chrono::seconds(2));
+        throw;
+      } catch (const UserError& error) {
+        communicator->abort(2, error.what());
+        throw;
+      } catch (const std::exception& error) {
         communicator->abort(1, error.what());
         throw;
       }
@@ -112,7 +120,7 @@ class Run {
     TrainOptions options;
     options.quiet = line_.quiet;
     options.verbose = line_.verbose;
-    options.keep_old_run = line_.resume;
+    options.resume = line_.resume;
     options.process_start = start_;
     options.stop_signal = stop_signal;
     options.communicator_note = note;

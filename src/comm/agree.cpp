@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/errors.h"
 
 namespace zt {
 
@@ -20,7 +19,8 @@ void all_or_none(Communicator& communicator, const std::function<void()>& work) 
   if (first == failures.end()) return;
   const bool only_some = std::any_of(failures.begin(), failures.end(), [&](const std::string& text) { return text != *first; });
   const bool not_the_first = first != failures.begin();
-  throw UserError((only_some && not_the_first ? "rank " + std::to_string(first - failures.begin()) + ": " : "") + *first);
+  const std::string who = only_some && not_the_first ? "rank " + std::to_string(first - failures.begin()) + ": " : "";
+  fail_together<UserError>(communicator, who + *first);
 }
 
 }  // namespace zt

@@ -27,6 +27,9 @@ struct Failure {
   int rank = 0;
   int exit_code = 1;
   std::string message;
+
+  // What all ranks found wrong together is said by rank 0: it needs no name.
+  std::string text() const { return (rank > 0 ? "rank " + std::to_string(rank) + ": " : "") + message; }
 };
 
 class ControlBlock {

@@ -175,7 +175,7 @@ std::shared_ptr<std::byte> own_control_block() {
 }
 
 void end_world(const Failure& failure) {
-  std::fprintf(stderr, "zerotrain: rank %d: %s\n", failure.rank, failure.message.c_str());
+  std::fprintf(stderr, "zerotrain: %s\n", failure.text().c_str());
   std::fflush(nullptr);
   // The other ranks are ended by the launcher, with this exit code.
   MPI_Abort(MPI_COMM_WORLD, failure.exit_code);

@@ -4,6 +4,17 @@
 
 namespace zt {
 
+std::optional<NotFinite> first_not_finite(ConstTensorView tensor) {
+  return dispatch(tensor.dtype, [&]<typename T>(T*) -> std::optional<NotFinite> {
+    const T* values = tensor.as<T>();
+    for (std::int64_t i = 0; i < tensor.count; ++i) {
+      const float value = to_float(values[i]);
+      if (!std::isfinite(value)) return NotFinite{i, value};
+    }
+    return std::nullopt;
+  });
+}
+
 void CheckingDevice::run(Stream stream, const Operation& operation) {
   inner().run(stream, operation);
   if (finding_) return;
@@ -11,17 +22,11 @@ void CheckingDevice::run(Stream stream, const Operation& operation) {
   inner().synchronize(inner().record(stream));
   for (const ConstTensorView& output : outputs_of(operation)) {
     if (!output) continue;
-    dispatch(output.dtype, [&]<typename T>(T*) {
-      const T* values = output.as<T>();
-      for (std::int64_t i = 0; i < output.count; ++i) {
-        const float value = to_float(values[i]);
-        if (std::isfinite(value)) continue;
-        finding_ = NotFiniteFinding{std::string(name_of(operation)), operations_, tensor_at_(output.data), i, output.count, output.dtype,
-                                    value};
-        return;
-      }
-    });
-    if (finding_) return;
+    const auto found = first_not_finite(output);
+    if (!found) continue;
+    finding_ = NotFiniteFinding{std::string(name_of(operation)), operations_, tensor_at_(output.data), found->element,
+                                output.dtype, found->value};
+    return;
   }
 }
 

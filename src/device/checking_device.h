@@ -10,12 +10,18 @@
 
 namespace zt {
 
+struct NotFinite {
+  std::int64_t element = 0;
+  float value = 0.0F;
+};
+// The first element of a tensor in host memory that is infinite or NaN.
+std::optional<NotFinite> first_not_finite(ConstTensorView tensor);
+
 struct NotFiniteFinding {
   std::string operation;
   std::int64_t operation_number = 0;  // operations run before it
   std::string tensor;        // in words, or ""
   std::int64_t element = 0;  // within the tensor
-  std::int64_t count = 0;         // elements of the tensor
   DType dtype = DType::f32;
   float value = 0.0F;
 };

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "comm/agree.h"
 #include "core/errors.h"
 #include "core/files.h"
 #include "core/json_text.h"
@@ -136,21 +137,31 @@ std::int64_t Trainer::steps_to_run() const {
 void Trainer::start() {
   const Settings& settings = config_.settings;
   const std::string& directory = settings.training.output_dir;
-  if (first_rank()) {
+  const auto start_records = [&] {
+    if (!first_rank()) return;
     console_ = Console(directory + "/train.log", options_.quiet, options_.verbose);
     metrics_ = std::make_unique<LineFile>(directory + "/metrics.jsonl");
+    if (options_.resume) metrics_->append(R"({"kind": "resume", "step": 0})");
     write_file_atomically(directory + "/config.resolved.json", config_.json.dump(2) + "\n");
+  };
+  if (dataset_.tokenizer != nullptr && !settings.training.sample_prompt.empty()) {
+    // Finds characters that the vocabulary lacks now.
+    all_or_none(communicator_, [&] { dataset_.tokenizer->encode(settings.training.sample_prompt); });
   }
+  all_or_none(communicator_, start_records);
   plan_ = make_plan(settings, communicator_.rank(), communicator_.size(), communicator_.ranks_on_node(),
                     scratch_of_device(settings.device));
-  check_memory(plan_, neighbours_.on_machine, available_memory_bytes());
-  communicator_.barrier();  // everybody has looked before anybody takes
-  device_ = std::make_unique<cpu::CpuDevice>(settings.device.threads);
-  for (const Operation& operation : plan_.operations) device_->prepare(operation);
-  device_->reserve_workspace();
+  // Everybody has looked at what is free before anybody takes.
+  all_or_none(communicator_, [&] { check_memory(plan_, neighbours_.on_machine, available_memory_bytes()); });
+  all_or_none(communicator_, [&] {
+    device_ = std::make_unique<cpu::CpuDevice>(settings.device.threads);
+    for (const Operation& operation : plan_.operations) device_->prepare(operation);
+    device_->reserve_workspace();
+  });
   session_ = std::make_unique<Session>(settings, *device_, communicator_, dataset_.training.get(), dataset_.validation.get());
   session_->initialize();
 
+  if (options_.resume) console_.say("notice: --resume: no finished checkpoint in " + directory + ", starting from the beginning");
   for (const std::string& notice : config_.notices) console_.say("notice: " + notice);
   if (!options_.communicator_note.empty()) console_.warn(options_.communicator_note);
   const std::string device = device_->description() + ", " + std::string(cpu::name_of(level_)) + ", " +
@@ -240,13 +251,14 @@ void Trainer::fail(const StepOutcome& outcome, double loss) {
   const std::string culprit = diagnose_not_finite(*session_, *device_, outcome.scale);
   const std::string step = "step " + std::to_string(session_->steps().attempted);
   if (outcome.verdict == LossScaler::Verdict::at_minimum) {
-    throw RunError(step + ": the loss scale is at its minimum, " + count_exactly(outcome.scale) +
-                   " (fp16.min_loss_scale), and gradients still overflow. " + culprit +
+    fail_together<RunError>(communicator_, step + ": the loss scale is at its minimum, " + count_exactly(outcome.scale) +
+                   " (fp16.min_loss_scale), and gradients still overflow; " + culprit +
                    ". The model or its data make the value, not the scale: lower the learning rate, clip gradients "
                    "(gradient_clipping), or train in bf16.");
   }
-  throw RunError(step + ": " + (std::isfinite(loss) ? "the gradient norm" : "the loss") + " is not finite. " + culprit +
-                 ". Lower the learning rate or clip gradients (gradient_clipping).");
+  fail_together<RunError>(communicator_, step + ": " + (std::isfinite(loss) ? "the gradient norm" : "the loss") +
+                                             " is not finite; " + culprit +
+                                             ". Lower the learning rate or clip gradients (gradient_clipping).");
 }
 
 void Trainer::evaluate() {

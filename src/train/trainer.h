@@ -14,7 +14,7 @@ namespace zt {
 
 struct TrainOptions {
   bool quiet = false, verbose = false;
-  bool keep_old_run = false;                            // metrics are appended to
+  bool resume = false;                                  // the output directory may hold a run: it is added to
   std::chrono::steady_clock::time_point process_start;  // for seconds.startup
   std::function<int()> stop_signal;                     // the signal received so far, or 0
   std::string communicator_note;                        // a line about how ranks talk, or ""
