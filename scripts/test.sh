@@ -3,9 +3,8 @@
 #
 #   scripts/test.sh [OPTIONS OF CTEST...]      scripts/test.sh -R gpt       scripts/test.sh -L quick -j 2
 #
-# The environment may say: BUILD_DIR (build, the same as quickstart.sh's), CMAKE_OPTIONS ("-DOPTION=VALUE ...",
-# --preset=asan),
-# TEST_TARGETS (build these alone).
+# The environment may say: BUILD_DIR (build, the same as quickstart.sh's), CMAKE_OPTIONS (--preset=asan, or
+# "-DOPTION=VALUE ..."), TEST_TARGETS (build these alone).
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
