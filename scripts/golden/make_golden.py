@@ -199,6 +199,9 @@ def distances(single, double):
     result = {}
     for name, exact in double.items():
         error = single[name].astype(np.float64) - exact
+        if name.endswith("attn.c_attn.bias"):  # without the biases of keys, whose true gradient is 0
+            keys = slice(len(exact) // 3, 2 * len(exact) // 3)
+            error, exact = np.delete(error, keys), np.delete(exact, keys)
         result[name] = {
             "largest": float(np.abs(error).max()),
             "rms": float(np.sqrt((error**2).mean())),

@@ -74,6 +74,7 @@ class Session {
   const LossScaler& scaler() const { return scaler_; }
   const Model& model() const { return *model_; }
   Engine& engine() { return *engine_; }
+  StateStore& states() { return *states_; }
   const Optimizer& optimizer() const { return *optimizer_; }
   Communicator& communicator() { return communicator_; }
   std::int64_t losses_per_step() const;  // tokens or rows of a global batch

@@ -128,30 +128,44 @@ StepOutcome finish_step(FinishContext& context, std::int64_t applied, double lea
   return outcome;
 }
 
-void initialize_parameters(Engine& engine, StateStore& states, std::uint64_t seed) {
+void visit_weights(Engine& engine, StateStore& states, const VisitWeights& visit) {
+  const Layout& layout = engine.context().layout;
+  for_each_segment(layout, [&](int unit, Segment segment) {
+    const auto [begin, end] = engine.updated_range(unit, segment);
+    const TensorView master = states.borrow(unit, segment).master;
+    const TensorView values = master ? master : engine.resting_parameters(unit, segment);
+    for (const Piece& piece : layout.pieces(unit, segment, begin, end)) {
+      visit(layout.tensor(piece.tensor), piece.tensor_offset, values.part(piece.offset, piece.count));
+    }
+    states.give_back(unit, segment);
+  });
+}
+
+void publish_weights(Engine& engine, StateStore& states) {
   const Layout& layout = engine.context().layout;
   Device& device = engine.context().device;
-  const std::uint64_t key = derive_key(seed, "initial weights");
   for (int unit = 0; unit < static_cast<int>(layout.units().size()); ++unit) {
     for (const Segment segment : all_segments) {
       if (layout.unit(unit).segment(segment).elements == 0) continue;
-      const auto [begin, end] = engine.updated_range(unit, segment);
-      const TensorView resting = engine.resting_parameters(unit, segment);
       const TensorView master = states.borrow(unit, segment).master;
-      for (const Piece& piece : layout.pieces(unit, segment, begin, end)) {
-        const TensorPlace& tensor = layout.tensor(piece.tensor);
-        const TensorView out = (master ? master : resting).part(piece.offset, piece.count);
-        device.run(Stream::compute, Initialize{.out = out,
-                                               .distribution = tensor.initial,
-                                               .scale = tensor.initial_scale,
-                                               .key = derive_key(key, tensor.name),
-                                               .first_element = piece.tensor_offset});
-        if (master) device.run(Stream::compute, Cast{.in = out, .out = resting.part(piece.offset, piece.count)});
-      }
+      if (master) device.run(Stream::compute, Cast{.in = master, .out = engine.resting_parameters(unit, segment)});
       states.give_back(unit, segment);
     }
     engine.publish(unit);
   }
+}
+
+void initialize_parameters(Engine& engine, StateStore& states, std::uint64_t seed) {
+  Device& device = engine.context().device;
+  const std::uint64_t key = derive_key(seed, "initial weights");
+  visit_weights(engine, states, [&](const TensorPlace& tensor, std::int64_t offset, TensorView values) {
+    device.run(Stream::compute, Initialize{.out = values,
+                                           .distribution = tensor.initial,
+                                           .scale = tensor.initial_scale,
+                                           .key = derive_key(key, tensor.name),
+                                           .first_element = offset});
+  });
+  publish_weights(engine, states);
 }
 
 std::uint64_t weights_checksum(Engine& engine, StateStore& states, const Buffer& scratch) {

@@ -54,6 +54,12 @@ struct FinishContext {
 // `applied`: steps applied before this one; `learning_rate`: for this one; `vote`: summed over ranks (Agreement).
 StepOutcome finish_step(FinishContext& context, std::int64_t applied, double learning_rate, std::int64_t vote);
 
+// Calls visit for every run of fp32 weights that this rank updates: `values` are the elements of `tensor` from
+// `offset` on, in the device's memory. They may be changed; then publish_weights() makes all ranks see them.
+using VisitWeights = std::function<void(const TensorPlace& tensor, std::int64_t offset, TensorView values)>;
+void visit_weights(Engine& engine, StateStore& states, const VisitWeights& visit);
+void publish_weights(Engine& engine, StateStore& states);
+
 // Initial values: every rank sets what it updates, by seed, tensor's name and element; then all see them.
 void initialize_parameters(Engine& engine, StateStore& states, std::uint64_t seed);
 

@@ -1,0 +1,87 @@
+#include "train/curve.h"
+
+#include <algorithm>
+#include <bit>
+#include <mutex>
+
+#include "comm/threads.h"
+#include "core/errors.h"
+#include "device/cpu/cpu_device.h"
+#include "device/lazy_device.h"
+#include "train/session.h"
+#include "train/trainer.h"
+
+namespace zt {
+
+namespace {
+
+bool same(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
+
+Curve run_rank(const Settings& settings, const Dataset& dataset, Communicator& communicator, const CurveOptions& options) {
+  Curve curve;
+  curve.plan = make_plan(settings, communicator.rank(), communicator.size(), scratch_of_device(settings.device));
+  const cpu::CpuDeviceOptions device_options{.misalignment = options.misalignment};
+  cpu::CpuDevice cpu(settings.device.threads, &device_options);
+  for (const Operation& operation : curve.plan.operations) cpu.prepare(operation);
+  cpu.reserve_workspace();
+  LazyDevice lazy(cpu);
+  Device& device = options.lazy ? static_cast<Device&>(lazy) : cpu;
+
+  Session session(settings, device, communicator, dataset.training.get(), dataset.validation.get());
+  session.initialize();
+  while (session.steps().attempted < settings.training.max_steps) {
+    const StepOutcome outcome = session.train_step(0);
+    curve.steps.push_back({outcome.agreed.loss_sum / static_cast<double>(session.losses_per_step()), outcome.grad_norm,
+                           outcome.scale, outcome.verdict != LossScaler::Verdict::apply});
+    if (outcome.verdict == LossScaler::Verdict::at_minimum || outcome.verdict == LossScaler::Verdict::stop) break;
+  }
+  if (settings.training.eval_interval > 0) curve.validation_loss = session.evaluate().loss;
+  curve.checksum = session.weights_checksum();
+  curve.held = device.ledger().current();
+  curve.padding = device.ledger().padding();
+  for (const CollectiveCount& count : communicator.counts().training) curve.elements_sent += count.elements;
+  curve.elements_planned = session.steps().applied * curve.plan.elements_applied +
+                           session.steps().skipped * curve.plan.elements_skipped;
+  return curve;
+}
+
+}  // namespace
+
+bool Curve::same_bits(const Curve& other) const {
+  const bool steps_agree = std::equal(
+      steps.begin(), steps.end(), other.steps.begin(), other.steps.end(), [](const CurveStep& a, const CurveStep& b) {
+        return same(a.loss, b.loss) && same(a.scale, b.scale) && a.skipped == b.skipped &&
+               (a.skipped || same(a.grad_norm, b.grad_norm));
+      });
+  return steps_agree && same(validation_loss, other.validation_loss) && checksum == other.checksum;
+}
+
+Curve trace_curve(const Settings& settings, const Dataset& dataset, int ranks, const CurveOptions& options) {
+  std::mutex mutex;
+  std::vector<Curve> curves(static_cast<std::size_t>(ranks));
+  Settings node_settings = settings;
+  node_settings.device.ranks_per_node = options.ranks_per_node;
+  run_ranks_as_threads(ranks, options.ranks_per_node, [&](Communicator& communicator) {
+    Curve curve = run_rank(node_settings, dataset, communicator, options);
+    const std::lock_guard lock(mutex);
+    curves.at(static_cast<std::size_t>(communicator.rank())) = std::move(curve);
+  });
+  for (const Curve& curve : curves) {
+    if (!curve.same_bits(curves.front())) throw RunError("ranks of one run disagree on its curve");
+  }
+  return std::move(curves.front());
+}
+
+Settings at(const Settings& settings, int ranks, int stage) {
+  Settings result = settings;
+  const std::int64_t per_step = settings.batch.micro * ranks;
+  if (settings.batch.train % per_step != 0) {
+    throw UserError("a global batch of " + std::to_string(settings.batch.train) + " is not a multiple of " +
+                    std::to_string(ranks) + " rank(s) x micro-batches of " + std::to_string(settings.batch.micro));
+  }
+  result.batch.accumulation = settings.batch.train / per_step;
+  result.zero.stage = stage;
+  return result;
+}
+
+}  // namespace zt

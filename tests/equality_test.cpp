@@ -1,0 +1,177 @@
+// One curve: the same bits at every stage, every number of ranks, threads, alignments; memory and traffic as planned.
+
+#include <iostream>
+
+#include "catch_compat.h"
+#include "tiny_models.h"
+#include "train/curve.h"
+
+using namespace zt;
+using namespace zt::test;
+
+namespace {
+
+void require_plan_is_kept(const Curve& curve) {
+  CHECK(curve.held == curve.plan.memory);
+  CHECK(curve.padding == curve.plan.padding);
+  CHECK(curve.elements_sent == curve.elements_planned);
+}
+
+// All stages at one number of ranks.
+void require_stages_agree(const Settings& base, int ranks, const CurveOptions& options = {}) {
+  const Dataset data = data_for(base);
+  const Curve reference = trace_curve(at(base, ranks, 0), data, ranks, options);
+  require_plan_is_kept(reference);
+  for (int stage = 1; stage <= 3; ++stage) {
+    INFO("stage " << stage << ", " << ranks << " ranks, A = " << base.batch.accumulation << ", " << name_of(base.dtype));
+    const Curve curve = trace_curve(at(base, ranks, stage), data, ranks, options);
+    CHECK(curve.same_bits(reference));
+    require_plan_is_kept(curve);
+  }
+}
+
+const std::vector<DType> all_dtypes = {DType::f32, DType::bf16, DType::f16};
+
+}  // namespace
+
+TEST_CASE("All stages compute the same bits, at every number of ranks, in every precision, with and without accumulation") {
+  for (const DType dtype : all_dtypes) {
+    for (const int ranks : {1, 2, 3, 4, 5, 7}) {
+      for (const int accumulation : {1, 4}) {
+        Settings gpt = with_batch(tiny_gpt(), 2, accumulation, ranks);
+        gpt.dtype = dtype;
+        gpt.loss_scale.initial_scale_power = 8;
+        require_stages_agree(gpt, ranks);
+        Settings mlp = with_batch(tiny_mlp(), 3, accumulation, ranks);
+        mlp.dtype = dtype;
+        mlp.loss_scale.initial_scale_power = 8;
+        require_stages_agree(mlp, ranks);
+      }
+    }
+  }
+}
+
+TEST_CASE("All stages agree on which fp16 steps overflow, and go on alike afterwards") {
+  for (const int ranks : {1, 3}) {
+    Settings settings = with_batch(tiny_gpt(), 2, 2, ranks);
+    settings.dtype = DType::f16;
+    settings.loss_scale.initial_scale_power = 32;
+    settings.training.max_steps = 26;
+    require_stages_agree(settings, ranks);
+    const Curve curve = trace_curve(at(settings, ranks, 2), data_for(settings), ranks);
+    CHECK(curve.steps.front().skipped);
+    CHECK(!curve.steps.back().skipped);
+  }
+}
+
+TEST_CASE("All stages agree without clipping, untied, without biases, with dropout, with recomputed blocks") {
+  for (const int ranks : {1, 2, 3}) {
+    for (const DType dtype : all_dtypes) {
+      Settings settings = with_batch(tiny_gpt(), 2, 2, ranks);
+      settings.dtype = dtype;
+      settings.loss_scale.initial_scale_power = 4;
+      settings.gradient_clipping = 0.0;
+      settings.model.gpt.tie_word_embeddings = false;
+      settings.model.gpt.bias = false;
+      settings.model.gpt.n_inner = 40;
+      settings.model.gpt.activation_function = "silu";
+      require_stages_agree(settings, ranks);
+      settings.model.gpt.embd_pdrop = settings.model.gpt.resid_pdrop = settings.model.gpt.attn_pdrop = 0.1;
+      require_stages_agree(settings, ranks);
+      settings.checkpoint_every = 2;
+      require_stages_agree(settings, ranks);
+    }
+  }
+}
+
+TEST_CASE("The number of ranks does not change a bit, with the same micro-batch and global batch") {
+  struct World {
+    std::int64_t micro_batches;
+    std::vector<int> ranks;
+  };
+  for (const World& world : {World{12, {1, 2, 3, 4}}, World{20, {1, 4, 5}}, World{14, {1, 2, 7}}}) {
+    for (const DType dtype : all_dtypes) {
+      for (const bool is_gpt : {true, false}) {
+        Settings settings = is_gpt ? tiny_gpt() : tiny_mlp();
+        settings.dtype = dtype;
+        settings.grad_accum_dtype = "fp32";
+        settings.loss_scale.initial_scale_power = 4;
+        settings.model.gpt.resid_pdrop = settings.model.gpt.attn_pdrop = 0.1;
+        settings = with_batch(settings, 2, world.micro_batches, 1);
+        const Dataset data = data_for(settings);
+        const Curve reference = trace_curve(at(settings, 1, 0), data, 1);
+        for (const int ranks : world.ranks) {
+          for (const int stage : {0, 2, 3}) {
+            INFO(ranks << " ranks, stage " << stage << ", " << name_of(dtype) << ", J = " << world.micro_batches);
+            const Curve curve = trace_curve(at(settings, ranks, stage), data, ranks);
+            CHECK(curve.same_bits(reference));
+            require_plan_is_kept(curve);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("Threads, alignment of buffers, recomputation, pretended nodes, queued streams and repetition change no bit") {
+  for (const DType dtype : all_dtypes) {
+    Settings settings = with_batch(tiny_gpt(), 3, 2, 2);
+    settings.dtype = dtype;
+    settings.loss_scale.initial_scale_power = 6;
+    settings.model.gpt.attn_pdrop = 0.2;
+    const Dataset data = data_for(settings);
+    for (int stage = 0; stage <= 3; ++stage) {
+      INFO("stage " << stage << ", " << name_of(dtype));
+      const Settings base = at(settings, 2, stage);
+      const Curve reference = trace_curve(base, data, 2);
+      CHECK(trace_curve(base, data, 2).same_bits(reference));
+      for (const int threads : {2, 4}) {
+        Settings threaded = base;
+        threaded.device.threads = threads;
+        CHECK(trace_curve(threaded, data, 2).same_bits(reference));
+      }
+      for (const std::int64_t bytes : {4, 20}) {
+        CHECK(trace_curve(base, data, 2, {.misalignment = bytes}).same_bits(reference));
+      }
+      for (const std::int64_t every : {1, 2}) {
+        Settings recomputing = base;
+        recomputing.checkpoint_every = every;
+        CHECK(trace_curve(recomputing, data, 2).same_bits(reference));
+      }
+      const Curve nodes = trace_curve(base, data, 2, {.ranks_per_node = 1});
+      CHECK(nodes.same_bits(reference));
+      require_plan_is_kept(nodes);
+      CHECK(trace_curve(base, data, 2, {.lazy = true}).same_bits(reference));
+    }
+  }
+}
+
+TEST_CASE("Depth of the gather ring and persistent parameters change memory and traffic, never a bit") {
+  Settings settings = with_batch(tiny_gpt(), 2, 2, 3);
+  const Dataset data = data_for(settings);
+  const Curve reference = trace_curve(at(settings, 3, 3), data, 3);
+  settings.zero.max_live_parameters = 1 << 30;
+  const Curve deep = trace_curve(at(settings, 3, 3), data, 3);
+  CHECK(deep.same_bits(reference));
+  require_plan_is_kept(deep);
+  CHECK(deep.elements_sent < reference.elements_sent);
+  settings.zero.max_live_parameters = 0;
+  for (const std::int64_t threshold : {300, 3000, 1 << 30}) {
+    settings.zero.param_persistence_threshold = threshold;
+    const Curve persistent = trace_curve(at(settings, 3, 3), data, 3);
+    CHECK(persistent.same_bits(reference));
+    require_plan_is_kept(persistent);
+  }
+}
+
+TEST_CASE("Another seed, another learning rate or another clip gives other bits: the comparison can fail") {
+  Settings settings = with_batch(tiny_gpt(), 2, 1, 2);
+  const Dataset data = data_for(settings);
+  const Curve reference = trace_curve(at(settings, 2, 1), data, 2);
+  Settings other = settings;
+  other.training.seed = 4321;
+  CHECK(!trace_curve(at(other, 2, 1), data, 2).same_bits(reference));
+  other = settings;
+  other.optimizer.learning_rate *= 1.0001;
+  CHECK(!trace_curve(at(other, 2, 1), data, 2).same_bits(reference));
+}
