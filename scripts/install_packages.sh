@@ -13,7 +13,7 @@ set -euo pipefail
 
 packages=(
   g++ cmake ninja-build pkg-config git       # to build
-  libdnnl-dev                                # oneDNN: matrix products
+  libdnnl-dev ocl-icd-opencl-dev             # oneDNN: matrix products; its CMake files look for OpenCL
   libhwy-dev                                 # Highway: vector instructions
   nlohmann-json3-dev libcli11-dev libspdlog-dev
   libopenmpi-dev openmpi-bin                 # ranks over MPI
