@@ -191,12 +191,12 @@ inline void check_counts(Communicator& c, std::int64_t slice) {
   equal(Purpose::control, CollectiveKind::broadcast, 1, root_bytes, root_bytes);
 }
 
-inline void check_counts_of_dry_run(Communicator& c, int ranks_per_node, std::int64_t slice) {
+inline void check_counts_of_dry_run(Communicator& c, std::int64_t slice) {
   CommunicationCounts before = c.counts();
   PlainDevice device;
   counted_calls(c, device, slice);
   CommunicationCounts after = c.counts();
-  CountingCommunicator dry(c.rank(), c.size(), ranks_per_node);
+  CountingCommunicator dry(c.rank(), c.size(), c.ranks_on_node());
   PlainDevice dry_device;
   counted_calls(dry, dry_device, slice);
   CommunicationCounts counted = dry.counts();

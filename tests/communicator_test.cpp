@@ -84,7 +84,7 @@ TEST_CASE("counts follow the formula and the dry run counts the same") {
       CAPTURE(ranks, ranks_per_node);
       REQUIRE_NOTHROW(run_ranks_as_threads(ranks, ranks_per_node, [&](Communicator& c) {
         check_counts(c, 96);
-        check_counts_of_dry_run(c, ranks_per_node, 96);
+        check_counts_of_dry_run(c, 96);
       }));
     }
   }

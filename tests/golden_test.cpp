@@ -113,7 +113,7 @@ Result train_golden(const golden::GoldenFile& file, const std::string& run, int 
   Result result;
   run_ranks_as_threads(ranks, 0, [&](Communicator& communicator) {
     const bool first = communicator.rank() == 0;
-    const Plan plan = make_plan(settings, communicator.rank(), ranks, scratch_of_device(settings.device));
+    const Plan plan = make_plan(settings, communicator.rank(), ranks, 0, scratch_of_device(settings.device));
     cpu::CpuDevice device(1);
     for (const Operation& operation : plan.operations) device.prepare(operation);
     device.reserve_workspace();

@@ -7,6 +7,9 @@ if(MPI_C_FOUND)
   execute_process(COMMAND ${MPIEXEC_EXECUTABLE} --version OUTPUT_VARIABLE mpi_version ERROR_QUIET)
   if(mpi_version MATCHES "Open MPI|OpenRTE")
     list(APPEND mpi_launch --oversubscribe --allow-run-as-root)
+    add_test(NAME mpi_launcher_of_another_mpi COMMAND mpi_check 0 windows)
+    set_tests_properties(mpi_launcher_of_another_mpi PROPERTIES ENVIRONMENT "PMI_SIZE=2;PMI_RANK=0"
+                         PASS_REGULAR_EXPRESSION "belongs to another MPI")
   endif()
   foreach(ranks 1 2 3 4)
     foreach(ranks_per_node 0 1 2)
@@ -17,6 +20,10 @@ if(MPI_C_FOUND)
              COMMAND ${mpi_launch} -n ${ranks} $<TARGET_FILE:mpi_check> 0 messages)
   endforeach()
   foreach(ranks_per_node 0 1)
+    add_test(NAME mpi_killed_rank_ends_all_nodes_of_${ranks_per_node}
+             COMMAND ${mpi_launch} -n 3 $<TARGET_FILE:mpi_check> ${ranks_per_node} lost)
+    set_tests_properties(mpi_killed_rank_ends_all_nodes_of_${ranks_per_node}
+                         PROPERTIES PASS_REGULAR_EXPRESSION "signal 9" TIMEOUT 30)
     add_test(NAME mpi_failure_ends_all_nodes_of_${ranks_per_node}
              COMMAND ${mpi_launch} -n 3 $<TARGET_FILE:mpi_check> ${ranks_per_node} fail)
     set_tests_properties(mpi_failure_ends_all_nodes_of_${ranks_per_node}

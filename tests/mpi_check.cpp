@@ -1,4 +1,8 @@
-// Run by mpirun: mpi_check RANKS_PER_NODE windows|messages. Prints nothing and exits 0 if all is well.
+// Run by mpirun: mpi_check RANKS_PER_NODE WAY. With windows or messages it prints nothing and exits 0 if all is
+// well; with fail or lost one rank fails or is killed, and all must end.
+#include <signal.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <exception>
 #include <iostream>
@@ -12,7 +16,7 @@ int main(int argc, char** argv) {
   using namespace zt;
   using namespace zt::test;
   if (argc < 3) {
-    std::cerr << "usage: mpirun -n N mpi_check RANKS_PER_NODE windows|messages|fail\n";
+    std::cerr << "usage: mpirun -n N mpi_check RANKS_PER_NODE windows|messages|fail|lost\n";
     return 2;
   }
   const int ranks_per_node = std::atoi(argv[1]);
@@ -22,9 +26,10 @@ int main(int argc, char** argv) {
     std::string note;
     auto communicator = mpi_communicator(ranks_per_node, windows, &note);
     if (!note.empty()) std::cerr << note << '\n';
-    if (way == "fail") {
+    if (way == "fail" || way == "lost") {
       communicator->barrier();
       if (communicator->rank() == communicator->size() - 1) {
+        if (way == "lost") kill(getpid(), SIGKILL);
         communicator->abort(3, "asked to fail");
         return 3;
       }
@@ -47,7 +52,7 @@ int main(int argc, char** argv) {
   } catch (const PeerFailed&) {
     return 1;
   } catch (const std::exception& error) {
-    std::cerr << error.what() << '\n';
+    if (prints_errors_before_mpi()) std::cerr << error.what() << '\n';
     return 2;
   }
   return 0;

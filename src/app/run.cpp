@@ -48,7 +48,7 @@ void settle_here(ResolvedConfig& config, const Dataset& dataset, int ranks) {
 
 void print_plan(ResolvedConfig config, const Dataset& dataset, int ranks) {
   settle_here(config, dataset, ranks);
-  const Plan plan = make_plan(config.settings, 0, ranks, scratch_of_device(config.settings.device));
+  const Plan plan = make_plan(config.settings, 0, ranks, config.settings.device.ranks_per_node, scratch_of_device(config.settings.device));
   for (const std::string& notice : config.notices) std::printf("notice: %s\n", notice.c_str());
   for (const std::string& text : plan_tables(config.settings, plan)) std::printf("%s\n", text.c_str());
 }

@@ -70,6 +70,8 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  // Ranks whose memory this rank reads directly, itself included; the others' slices come through staging memory.
+  virtual int ranks_on_node() const = 0;
   virtual std::string description() const = 0;
 
   // Tells the largest slice (bytes) of any reduce_scatter to come, so that memory for what other nodes send is

@@ -2,7 +2,6 @@
 
 #include <linux/futex.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -63,9 +62,10 @@ struct ControlBlock::Record {
   std::int32_t exit_code;
   char message[8192];
 
-  bool write(const Failure& failure) noexcept {
+  bool write(const Failure& failure, const std::function<void(const Failure&)>& announce) noexcept {
     std::uint32_t expected = empty;
     if (!state.compare_exchange_strong(expected, being_written)) return false;
+    if (announce) announce(failure);
     rank = failure.rank;
     exit_code = failure.exit_code;
     const std::size_t length = std::min(failure.message.size(), sizeof(message) - 1);
@@ -74,15 +74,9 @@ struct ControlBlock::Record {
     state.store(written);
     return true;
   }
+  bool there() const { return state.load() == written; }
   std::optional<Failure> read() const {
-    std::uint32_t now = state.load();
-    // The writer needs a microsecond; should it have died over it, the failure is known without its text.
-    for (int i = 0; now == being_written && i < 10000; ++i) {
-      sched_yield();
-      now = state.load();
-    }
-    if (now == empty) return std::nullopt;
-    if (now == being_written) return Failure{-1, 1, "a rank failed"};
+    if (!there()) return std::nullopt;
     return Failure{rank, exit_code, message};
   }
 };
@@ -170,7 +164,7 @@ void ControlBlock::wait(int index, Progress what, int lane, std::int64_t number)
     const bool gone = in_time ? peer.left.load() != 0 : is_gone(index);
     peer.waiters.fetch_add(1);
     const std::uint32_t now = counter.load();
-    if (!reached(now, wanted) && !gone && header().failure.state.load() == Record::empty) {
+    if (!reached(now, wanted) && !gone && !header().failure.there()) {
       in_time = futex_wait(counter, now);
     }
     peer.waiters.fetch_sub(1);
@@ -197,13 +191,12 @@ void ControlBlock::throw_gone(int index) const {
 }
 
 void ControlBlock::throw_if_failed() const {
-  if (header().failure.state.load() == Record::empty) return;
-  const Failure failure = *header().failure.read();
-  throw PeerFailed(failure.rank, failure.message);
+  if (const auto failure = header().failure.read()) throw PeerFailed(failure->rank, failure->message);
 }
 
-bool ControlBlock::record_failure(const Failure& failure) noexcept {
-  if (!header().failure.write(failure)) return false;
+bool ControlBlock::record_failure(const Failure& failure,
+                                  const std::function<void(const Failure&)>& announce) noexcept {
+  if (!header().failure.write(failure, announce)) return false;
   for (int i = 0; i < slots_; ++i) {
     if (slot(i).waiters.load() == 0) continue;
     for (Slot::Lane& lane : slot(i).lanes) {
@@ -215,7 +208,7 @@ bool ControlBlock::record_failure(const Failure& failure) noexcept {
 }
 
 std::optional<Failure> ControlBlock::failure() const { return header().failure.read(); }
-bool ControlBlock::record_notice(const Failure& notice) noexcept { return header().notice.write(notice); }
+bool ControlBlock::record_notice(const Failure& notice) noexcept { return header().notice.write(notice, {}); }
 std::optional<Failure> ControlBlock::notice() const { return header().notice.read(); }
 
 }  // namespace zt

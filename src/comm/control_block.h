@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -58,8 +59,9 @@ class ControlBlock {
   [[noreturn]] void throw_gone(int slot) const;  // the recorded failure instead, if there is one
   void throw_if_failed() const;
 
-  // The first failure is kept. Returns whether this was it.
-  bool record_failure(const Failure& failure) noexcept;
+  // The first failure is kept. Returns whether this was it; then `announce` has been called before any other rank
+  // could learn of the failure, and end because of it.
+  bool record_failure(const Failure& failure, const std::function<void(const Failure&)>& announce = {}) noexcept;
   std::optional<Failure> failure() const;
   // What a rank saw that lost a peer without knowing why: of interest only if nobody knows better.
   bool record_notice(const Failure& notice) noexcept;

@@ -1,7 +1,5 @@
 #include "comm/counting.h"
 
-#include "comm/topology.h"
-
 namespace zt {
 namespace {
 
@@ -20,9 +18,10 @@ class CountedBuffer final : public SharedBuffer {
 
 }  // namespace
 
-CountingCommunicator::CountingCommunicator(int rank, int size, int ranks_per_node)
+CountingCommunicator::CountingCommunicator(int rank, int size, int ranks_on_node)
     : CountedCommunicator(rank, size),
-      staging_(size - static_cast<int>(ranks_of_node(rank, size, ranks_per_node).size())) {}
+      ranks_on_node_(ranks_on_node > 0 ? ranks_on_node : size),
+      staging_(size - ranks_on_node_) {}
 
 std::string CountingCommunicator::description() const { return std::to_string(size()) + " ranks, counted only"; }
 

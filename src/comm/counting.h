@@ -8,11 +8,13 @@ namespace zt {
 
 // Counts as the communicators that really send do. Buffers are taken from the device that is given (the counting
 // device: addresses only), values of other ranks are not there: an all-reduce leaves the values as they are, strings
-// of others are empty. ranks_per_node: 0 for all on one node; else slices from other nodes need staging memory.
+// of others are empty. ranks_on_node: those that share memory with this rank, itself included (0: all); slices of the
+// others need staging memory.
 class CountingCommunicator final : public CountedCommunicator {
  public:
-  CountingCommunicator(int rank, int size, int ranks_per_node = 0);
+  CountingCommunicator(int rank, int size, int ranks_on_node = 0);
 
+  int ranks_on_node() const override { return ranks_on_node_; }
   std::string description() const override;
   void reserve(Device& device, std::int64_t largest_slice_bytes) override;
   SharedBufferPtr allocate(Device& device, std::int64_t bytes, MemoryCategory category,
@@ -28,6 +30,7 @@ class CountingCommunicator final : public CountedCommunicator {
   std::int64_t peers_shared_bytes() const override { return 0; }
 
  private:
+  int ranks_on_node_;
   Staging staging_;
 };
 

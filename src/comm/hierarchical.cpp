@@ -5,6 +5,7 @@
 #include <new>
 #include <numeric>
 #include <stdexcept>
+#include <thread>
 
 #include "comm/copy.h"
 #include "core/errors.h"
@@ -286,9 +287,8 @@ std::vector<std::string> HierarchicalCommunicator::all_gather_strings(const std:
 
 void HierarchicalCommunicator::abort(int exit_code, const std::string& message) noexcept {
   try {
-    const Failure failure{rank(), exit_code, message};
-    const bool first = node_->block().record_failure(failure);
-    if (place_.on_abort) place_.on_abort(failure, first);
+    if (place_.abort_delay.count() > 0) std::this_thread::sleep_for(place_.abort_delay);
+    node_->block().record_failure({rank(), exit_code, message}, place_.on_abort);
   } catch (...) {  // without memory for the text the peers still learn of it when this rank ends
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -21,13 +22,16 @@ class HierarchicalCommunicator final : public CountedCommunicator {
     int size = 1;
     std::vector<int> node_ranks;  // global ranks of the node's members, ascending; as many as `node` has
     std::string description;
-    // Called by abort() after the failure has been recorded; `first`: it was the first one of this machine.
-    std::function<void(const Failure& failure, bool first)> on_abort;
+    // Called by abort() on the first rank of this machine to fail, before the others learn of it.
+    std::function<void(const Failure& failure)> on_abort;
+    // How long abort() holds back: where ranks that fail alike cannot see each other, one is to come first.
+    std::chrono::milliseconds abort_delay{0};
   };
 
   // `transport` may be null if all ranks are members of the node.
   HierarchicalCommunicator(Place place, std::unique_ptr<NodeWindows> node, std::shared_ptr<Transport> transport);
 
+  int ranks_on_node() const override { return static_cast<int>(place_.node_ranks.size()); }
   std::string description() const override { return place_.description; }
   void reserve(Device& device, std::int64_t largest_slice_bytes) override;
   SharedBufferPtr allocate(Device& device, std::int64_t bytes, MemoryCategory category,

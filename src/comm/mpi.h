@@ -15,6 +15,14 @@ bool mpi_built();
 // not start MPI. Also true if the launcher belongs to another MPI: mpi_communicator() then says so.
 bool launched_by_mpi();
 
+// This process's number among them, by the environment alone: 0 is the one that prints before MPI has started.
+int launched_rank();
+
+// For errors that every rank finds by itself before there is a communicator: true on the rank that is to print. The
+// others get false, after a moment: mpirun ends all ranks as soon as one exits with an error, and the message is to
+// be out by then.
+bool prints_errors_before_mpi();
+
 // Starts MPI (funneled: only the calling thread may use the communicator). Ranks of one machine read each other's
 // memory through windows, unless `windows` is false: then every byte goes over MPI. ranks_per_node > 0: machines are
 // cut into pretended nodes of so many ranks. `note`: on rank 0 receives a line for the user if windows were wanted

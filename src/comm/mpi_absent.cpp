@@ -1,13 +1,10 @@
 // What stands in the place of MPI in a build without it.
 #include "comm/mpi.h"
-#include "comm/mpi_environment.h"
 #include "core/errors.h"
 
 namespace zt {
 
 bool mpi_built() { return false; }
-
-bool launched_by_mpi() { return world_of_environment().size > 1; }
 
 std::unique_ptr<Communicator> mpi_communicator(int, bool, std::string*) {
   throw UserError(

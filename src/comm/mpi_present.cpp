@@ -12,7 +12,6 @@
 #include <cstring>
 #include <numeric>
 #include <random>
-#include <thread>
 #include <vector>
 
 #include "comm/hierarchical.h"
@@ -175,20 +174,16 @@ std::shared_ptr<std::byte> own_control_block() {
   return memory;
 }
 
-void end_world(const Failure& failure, bool first, bool is_whole_world) noexcept {
-  if (!first) return;  // another rank of this machine is about to do it
-  // If all ranks fail alike, rank 0 is to be the one that says it; it ends the others before their turn comes.
-  if (failure.rank != 0 && !is_whole_world) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+void end_world(const Failure& failure) {
   std::fprintf(stderr, "zerotrain: rank %d: %s\n", failure.rank, failure.message.c_str());
   std::fflush(nullptr);
+  // The other ranks are ended by the launcher, with this exit code.
   MPI_Abort(MPI_COMM_WORLD, failure.exit_code);
 }
 
 }  // namespace
 
 bool mpi_built() { return true; }
-
-bool launched_by_mpi() { return world_of_environment().size > 1; }
 
 std::unique_ptr<Communicator> mpi_communicator(int ranks_per_node, bool windows, std::string* note) {
   check_launcher();
@@ -242,7 +237,9 @@ std::unique_ptr<Communicator> mpi_communicator(int ranks_per_node, bool windows,
     window_memory = heap_window_memory();
     place.description = world_text + ", every byte as a message";
   }
-  place.on_abort = [whole = slots == size](const Failure& failure, bool first) { end_world(failure, first, whole); };
+  place.on_abort = end_world;
+  // If all ranks fail alike, rank 0 says it, and the others have ended before their turn comes.
+  if (slots != size && rank != 0) place.abort_delay = std::chrono::milliseconds(500);
   MPI_Barrier(machine);  // all have said which process they are
   MPI_Comm_free(&machine);
   const int me = slot - members.front();

@@ -209,7 +209,7 @@ class Scanner {
       skip_blanks();
       if (at_ == text_.size()) fail(at_, opened_at('[', start, path));
       const char c = text_[at_];
-      if (c != ',' && c != ']') fail(at_, "inside the list " + path + " a comma or ] should stand here");
+      if (c != ',' && c != ']') fail(at_, "inside the list " + path + ", a comma or ] should stand here");
       ++at_;
       if (c == ']') return;
     }

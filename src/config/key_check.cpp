@@ -100,8 +100,12 @@ class Checker {
     // With a missing or wrong type one message, about the type, is enough.
     if (!type_known && tree_.find(selector) != nullptr) return nullptr;
     if (first != last) {
+      const std::string base = selector.substr(0, selector.find('.'));
+      const std::string fix = where(selector) == "--set" ? "replace the section: --set '" + base + "={\"type\": \"" +
+                                                               selected->second + "\", ...}'"
+                                                         : "remove it";
       problem(path,
-              "a key of " + selector + " " + others + "; " + selector + " is " + selected->second + " here: remove it");
+              "a key of " + selector + " " + others + "; " + selector + " is " + selected->second + " here: " + fix);
       return nullptr;
     }
     const std::string suggestion = suggest_key(section, name, result_.selected);
@@ -257,6 +261,10 @@ class Checker {
 
   void need(const Key& key) {
     if (tree_.find(key.path) != nullptr) return;
+    for (std::string path = key.path; path.find('.') != std::string::npos;) {
+      path.resize(path.rfind('.'));
+      if (result_.wrong.contains(path)) return;  // the section itself is wrong, which has been told
+    }
     const std::string selector = selector_of(key.path);
     if (!selector.empty()) {
       const auto selected = result_.selected.find(selector);
@@ -264,7 +272,7 @@ class Checker {
       if (!key.types.empty() && std::find(key.types.begin(), key.types.end(), selected->second) == key.types.end())
         return;
     }
-    problem(key.path, "missing (" + key.help + "); allowed: " + describe_allowed(key));
+    problem(key.path, "missing; allowed: " + describe_allowed(key) + ": " + key.help);
   }
 
   std::string where(const std::string& path) const {

@@ -128,10 +128,14 @@ std::string suggest_key(const std::string& section, const std::string& key,
       if (leaf_of(path) == far) return "did you mean " + path + "?";
     }
   }
-  if (here.empty() || here.size() > 12) return "";
-  std::string text = "known here: ";
-  const std::vector<std::string> leaves = names(here);
-  for (std::size_t i = 0; i < leaves.size(); ++i) text += (i > 0 ? ", " : "") + leaves[i];
+  // Nothing is near: what acts in this section, if that is a short list.
+  std::string text;
+  std::size_t count = 0;
+  for (const Key& row : key_table()) {
+    if (row.kind != KeyKind::used || !applies(row, selected) || parent_of(row.path) != section) continue;
+    text += (count++ == 0 ? "known here: " : ", ") + leaf_of(row.path);
+  }
+  if (count > 12) return "";
   return text;
 }
 

@@ -34,7 +34,7 @@ void add_precision(std::vector<Key>& t) {
   t.push_back(used_key(number, "fp16.loss_scale", "0: dynamic; otherwise fixed at this value")
                   .standard(0.0)
                   .at_least(0)
-                  .at_most(0x1p126));
+                  .at_most(1e37));
   t.push_back(used_key(integer, "fp16.initial_scale_power", "a dynamic scale starts at 2 to this power")
                   .standard(32)
                   .at_least(0)

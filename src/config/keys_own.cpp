@@ -159,7 +159,8 @@ void add_device(std::vector<Key>& t) {
                   .standard("auto")
                   .or_auto()
                   .one_of({"cpu"})
-                  .refusing("cuda", "this build has the CPU only: use \"cpu\" or \"auto\""));
+                  .refusing("cuda", "this build has the CPU only: use \"cpu\" or \"auto\"")
+                  .refusing("gpu", "this build has the CPU only: use \"cpu\" or \"auto\""));
   t.push_back(used_key(integer, "device.threads", "threads of a rank; auto: its share of the cores")
                   .standard("auto")
                   .or_auto()

@@ -13,7 +13,7 @@ void add_notice(std::vector<Key>& t, KeyType type, const char* name, const char*
 }
 
 void add_buckets(std::vector<Key>& t) {
-  const char* whole = "units (blocks, layers) are reduced and gathered whole, see docs/config.md";
+  const char* whole = "units (blocks, layers) are reduced and gathered whole";
   add_notice(t, boolean, "contiguous_gradients", "gradients in one buffer", "gradients always lie in flat buffers");
   add_notice(t, boolean, "reduce_scatter", "sends sums to their owner only", "sums always go to their owner only");
   t.back().unless({true});
@@ -26,7 +26,7 @@ void add_buckets(std::vector<Key>& t) {
   t.back().unless({true});
   add_notice(t, integer, "allgather_bucket_size", "elements gathered at once", whole);
   t.back().at_least(0);
-  add_notice(t, boolean, "overlap_comm", "communication during computation", "the engine decides what runs ahead");
+  add_notice(t, boolean, "overlap_comm", "communication during computation", "what runs ahead follows from the stage");
   t.back().or_null().unless({nullptr});
   add_notice(t, boolean, "load_from_fp32_weights", "on resume", "masters are always kept in fp32");
   t.back().unless({true});

@@ -61,14 +61,17 @@ ResolvedConfig resolve_config(const std::vector<std::string>& files, const std::
   Problems problems;
   ResolvedConfig result;
   ConfigTree tree = read_all(files, sets, options.current_directory, problems, result.notices);
-  if (options.output_dir) {
-    apply_assignment(tree, {"training.output_dir", *options.output_dir}, options.current_directory);
-    tree.origins["training.output_dir"].text = "--output";
-  } else if (tree.find("training.output_dir") == nullptr &&
-             (tree.find("training") == nullptr || tree.find("training")->is_object())) {
-    const std::string stem = files.empty() ? "run" : std::filesystem::path(files.front()).stem().string();
-    apply_assignment(tree, {"training.output_dir", "runs/" + stem}, options.current_directory);
-    tree.erase_origins_below("training.output_dir");
+  const Json* training = tree.find("training");
+  // Where it is no section the check says so.
+  if (training == nullptr || training->is_null() || training->is_object()) {
+    if (options.output_dir) {
+      apply_assignment(tree, {"training.output_dir", *options.output_dir}, options.current_directory);
+      tree.origins["training.output_dir"].text = "--output";
+    } else if (tree.find("training.output_dir") == nullptr) {
+      const std::string stem = files.empty() ? "run" : std::filesystem::path(files.front()).stem().string();
+      apply_assignment(tree, {"training.output_dir", "runs/" + stem}, options.current_directory);
+      tree.erase_origins_below("training.output_dir");
+    }
   }
   Resolver resolver(tree, world_size, options, problems, result.notices);
   resolver.apply_rules();

@@ -33,11 +33,11 @@ ResolvedConfig resolve_config(const std::vector<std::string>& files, const std::
 // What "auto" means for keys that depend on the data and the machine: settings and json are changed alike. Until
 // they are given, these keys are 0 or "auto" in settings and "auto" in json.
 struct LateValues {
-  std::optional<std::int64_t> vocab_size;
-  std::optional<int> threads;
-  std::optional<std::string> communicator;
-  std::optional<int> ranks_per_node;
-  std::optional<std::string> instruction_set;
+  std::optional<std::int64_t> vocab_size = std::nullopt;
+  std::optional<int> threads = std::nullopt;
+  std::optional<std::string> communicator = std::nullopt;
+  std::optional<int> ranks_per_node = std::nullopt;
+  std::optional<std::string> instruction_set = std::nullopt;
 };
 void settle(ResolvedConfig& config, const LateValues& values);
 

@@ -73,7 +73,7 @@ void Console::progress(const ProgressLine& line, bool is_due) {
   }
   std::string text = "step " + std::to_string(line.step) + "/" + std::to_string(line.steps) + "  loss " + fixed(line.loss, 4);
   if (line.shows_scale) text += "  scale 2^" + fixed(std::log2(line.scale), line.scale == std::exp2(std::round(std::log2(line.scale))) ? 0 : 2);
-  text += "  lr " + nlohmann::json(nine_digits(line.learning_rate)).dump();
+  text += "  lr " + significant(line.learning_rate, 4);
   if (line.rate > 0.0) text += "  " + count_in_words(line.rate) + " " + line.rate_unit + "/s";
   const double elapsed = std::chrono::duration<double>(now - started_).count();
   if (line.step > first_step_) {

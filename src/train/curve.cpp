@@ -19,7 +19,8 @@ bool same(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::b
 
 Curve run_rank(const Settings& settings, const Dataset& dataset, Communicator& communicator, const CurveOptions& options) {
   Curve curve;
-  curve.plan = make_plan(settings, communicator.rank(), communicator.size(), scratch_of_device(settings.device));
+  curve.plan = make_plan(settings, communicator.rank(), communicator.size(), communicator.ranks_on_node(),
+                         scratch_of_device(settings.device));
   const cpu::CpuDeviceOptions device_options{.misalignment = options.misalignment};
   cpu::CpuDevice cpu(settings.device.threads, &device_options);
   for (const Operation& operation : curve.plan.operations) cpu.prepare(operation);
@@ -59,10 +60,8 @@ bool Curve::same_bits(const Curve& other) const {
 Curve trace_curve(const Settings& settings, const Dataset& dataset, int ranks, const CurveOptions& options) {
   std::mutex mutex;
   std::vector<Curve> curves(static_cast<std::size_t>(ranks));
-  Settings node_settings = settings;
-  node_settings.device.ranks_per_node = options.ranks_per_node;
   run_ranks_as_threads(ranks, options.ranks_per_node, [&](Communicator& communicator) {
-    Curve curve = run_rank(node_settings, dataset, communicator, options);
+    Curve curve = run_rank(settings, dataset, communicator, options);
     const std::lock_guard lock(mutex);
     curves.at(static_cast<std::size_t>(communicator.rank())) = std::move(curve);
   });

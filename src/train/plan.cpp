@@ -16,9 +16,9 @@ namespace zt {
 
 std::int64_t Plan::total() const { return std::accumulate(memory.begin(), memory.end(), std::int64_t{0}); }
 
-Plan make_plan(const Settings& settings, int rank, int ranks, const ScratchBytes& scratch) {
+Plan make_plan(const Settings& settings, int rank, int ranks, int ranks_on_node, const ScratchBytes& scratch) {
   CountingDevice device(scratch, "counting");
-  CountingCommunicator communicator(rank, ranks, settings.device.ranks_per_node);
+  CountingCommunicator communicator(rank, ranks, ranks_on_node);
   const auto sent = [&] {
     std::int64_t elements = 0;
     for (const CollectiveCount& count : communicator.counts().training) elements += count.elements;

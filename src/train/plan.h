@@ -31,7 +31,8 @@ struct Plan {
 using ScratchBytes = std::function<std::int64_t(const std::vector<Operation>& operations)>;
 
 // `settings` resolved, vocabulary included; batch sizes are those of `ranks` ranks.
-Plan make_plan(const Settings& settings, int rank, int ranks, const ScratchBytes& scratch);
+// `ranks_on_node`: as of Communicator; 0: all.
+Plan make_plan(const Settings& settings, int rank, int ranks, int ranks_on_node, const ScratchBytes& scratch);
 
 // Memory that this process may still take: the least of what is free, and of the limits of its control groups.
 std::int64_t available_memory_bytes();

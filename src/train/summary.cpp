@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "core/process.h"
+#include "core/json_text.h"
 #include "train/words.h"
 
 namespace zt {
@@ -37,7 +38,7 @@ std::string rank_memory_json(int rank, const MemoryLedger& ledger, std::int64_t 
 namespace {
 
 Json optional_number(const std::optional<double>& value) {
-  return value && std::isfinite(*value) ? Json(nine_digits(*value)) : Json(nullptr);
+  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
 }
 
 bool counts_tokens(const Session& session) { return session.settings().model.type == "gpt"; }
@@ -49,16 +50,16 @@ Json communication_json(const Session& session, const Plan& plan, const Communic
   for (const CollectiveCount& count : counts.training) sent += count.elements;
   const std::int64_t planned = steps.applied * plan.elements_applied + steps.skipped * plan.elements_skipped;
   Json json;
-  json["elements_per_parameter_and_step"] = nine_digits(static_cast<double>(sent) / per);
-  json["planned"] = nine_digits(static_cast<double>(planned) / per);
-  json["paper"] = nine_digits(plan.paper_elements);
+  json["elements_per_parameter_and_step"] = static_cast<double>(sent) / per;
+  json["planned"] = static_cast<double>(planned) / per;
+  json["paper"] = plan.paper_elements;
   json["elements"] = sent;
   json["planned_elements"] = planned;
   static constexpr std::array<const char*, collective_kind_count> names = {"all_reduce", "reduce_scatter", "all_gather",
                                                                            "broadcast"};
   for (std::size_t kind = 0; kind < names.size(); ++kind) {
     const CollectiveCount& count = counts.training.at(kind);
-    json[names.at(kind)] = {{"calls", count.calls}, {"bytes", count.bytes}, {"seconds", nine_digits(count.seconds)}};
+    json[names.at(kind)] = {{"calls", count.calls}, {"bytes", count.bytes}, {"seconds", count.seconds}};
   }
   return json;
 }
@@ -75,7 +76,7 @@ Json make_summary(const Session& session, const Plan& plan, const RunRecord& rec
   summary["steps"] = {{"attempted", steps.attempted}, {"applied", steps.applied}, {"skipped", steps.skipped}};
   summary["final"] = {{"loss", optional_number(record.loss)},
                       {"validation_loss", optional_number(record.validation_loss)},
-                      {"loss_scale", nine_digits(session.scaler().scale())}};
+                      {"loss_scale", session.scaler().scale()}};
   summary["model"] = {{"type", settings.model.type}, {"parameters", plan.parameters}};
   if (record.weights_checksum) {
     std::array<char, 24> text{};
@@ -103,7 +104,7 @@ Json make_summary(const Session& session, const Plan& plan, const RunRecord& rec
         plan.memory.at(static_cast<std::size_t>(category));
   }
   planned["padding"] = plan.padding;
-  summary["memory"] = {{"formula_bytes_per_parameter", nine_digits(plan.formula_bytes)},
+  summary["memory"] = {{"formula_bytes_per_parameter", plan.formula_bytes},
                        {"planned", std::move(planned)},
                        {"ranks", std::move(ranks)}};
   summary["communication"] = communication_json(session, plan, counts);
@@ -115,22 +116,22 @@ Json make_summary(const Session& session, const Plan& plan, const RunRecord& rec
   const double rows_of_a_rank = static_cast<double>(settings.batch.train) / plan.ranks;
   const double flops = step_seconds > 0.0 ? flops_per_row * rows_of_a_rank / step_seconds : 0.0;
   Json throughput;
-  throughput[counts_tokens(session) ? "tokens_per_second" : "samples_per_second"] = nine_digits(per_second);
-  throughput["model_flops_per_second"] = nine_digits(flops);
-  throughput["matmul_flops_per_second"] = nine_digits(record.product_rate);
-  throughput["utilization"] = nine_digits(record.product_rate > 0.0 ? flops / record.product_rate : 0.0);
+  throughput[counts_tokens(session) ? "tokens_per_second" : "samples_per_second"] = per_second;
+  throughput["model_flops_per_second"] = flops;
+  throughput["matmul_flops_per_second"] = record.product_rate;
+  throughput["utilization"] = record.product_rate > 0.0 ? flops / record.product_rate : 0.0;
   summary["throughput"] = std::move(throughput);
 
   const PhaseSeconds& seconds = session.seconds();
   double exposed = 0.0;
   for (const CollectiveCount& count : counts.training) exposed += count.seconds;
-  summary["seconds"] = {{"startup", nine_digits(record.startup_seconds)},
-                        {"train", nine_digits(record.train_seconds)},
-                        {"forward", nine_digits(seconds.forward)},
-                        {"backward", nine_digits(seconds.backward)},
-                        {"optimizer", nine_digits(seconds.optimizer)},
-                        {"communication_exposed", nine_digits(exposed)},
-                        {"data_wait", nine_digits(seconds.data_wait)}};
+  summary["seconds"] = {{"startup", record.startup_seconds},
+                        {"train", record.train_seconds},
+                        {"forward", seconds.forward},
+                        {"backward", seconds.backward},
+                        {"optimizer", seconds.optimizer},
+                        {"communication_exposed", exposed},
+                        {"data_wait", seconds.data_wait}};
   return summary;
 }
 
@@ -143,7 +144,7 @@ Json train_metrics(const Session& session, const StepOutcome& outcome, double lo
   line["kind"] = "train";
   line["step"] = steps.attempted;
   put_number(line, "loss", loss);
-  line["grad_norm"] = applied ? Json(nine_digits(outcome.grad_norm)) : Json(nullptr);
+  line["grad_norm"] = applied ? Json(outcome.grad_norm) : Json(nullptr);
   put_number(line, "learning_rate", outcome.learning_rate);
   put_number(line, "loss_scale", outcome.scale);
   line["skipped"] = !applied;

@@ -8,6 +8,7 @@
 
 #include "core/errors.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/process.h"
 #include "core/random.h"
 #include "device/cpu/cpu_device.h"
@@ -140,7 +141,8 @@ void Trainer::start() {
     metrics_ = std::make_unique<LineFile>(directory + "/metrics.jsonl");
     write_file_atomically(directory + "/config.resolved.json", config_.json.dump(2) + "\n");
   }
-  plan_ = make_plan(settings, communicator_.rank(), communicator_.size(), scratch_of_device(settings.device));
+  plan_ = make_plan(settings, communicator_.rank(), communicator_.size(), communicator_.ranks_on_node(),
+                    scratch_of_device(settings.device));
   check_memory(plan_, neighbours_.on_machine, available_memory_bytes());
   communicator_.barrier();  // everybody has looked before anybody takes
   device_ = std::make_unique<cpu::CpuDevice>(settings.device.threads);
@@ -210,7 +212,7 @@ void Trainer::after_step(const StepOutcome& outcome, double seconds) {
       finite ? outcome.agreed.loss_sum / static_cast<double>(session_->losses_per_step()) : std::nan("");
   record_.loss = loss;
   record_.step_seconds.push_back(seconds);
-  if (metrics_) metrics_->append(train_metrics(*session_, outcome, loss, seconds).dump());
+  if (metrics_) metrics_->append(json_text(train_metrics(*session_, outcome, loss, seconds)));
 
   const bool fp16 = settings.dtype == DType::f16;
   const std::int64_t step = session_->steps().attempted;
@@ -252,7 +254,7 @@ void Trainer::evaluate() {
   const EvaluationResult result = session_->evaluate();
   last_evaluated_ = session_->steps().attempted;
   record_.validation_loss = result.loss;
-  if (metrics_) metrics_->append(evaluation_metrics(*session_, result).dump());
+  if (metrics_) metrics_->append(json_text(evaluation_metrics(*session_, result)));
   std::string line = "step " + std::to_string(last_evaluated_) + "  validation loss " + fixed(result.loss, 4);
   if (config_.settings.model.type == "gpt") line += "  perplexity " + fixed(std::exp(result.loss), 3);
   if (result.accuracy) line += "  accuracy " + fixed(100.0 * *result.accuracy, 2) + " %";
@@ -280,7 +282,7 @@ void Trainer::finish() {
       rank_memory_json(communicator_.rank(), device_->ledger(), communicator_.peers_shared_bytes()));
   if (!first_rank()) return;
   const auto summary = make_summary(*session_, plan_, record_, communicator_.counts(), memory, session_->model().flops_per_row());
-  write_file_atomically(settings.training.output_dir + "/summary.json", summary.dump(2) + "\n");
+  write_file_atomically(settings.training.output_dir + "/summary.json", json_text(summary, 2) + "\n");
   for (const std::string& line : closing_block(summary, settings.training.output_dir)) console_.say(line);
 }
 
@@ -291,7 +293,7 @@ void Trainer::write_summary() {
       *session_, plan_, record_, communicator_.counts(),
       {rank_memory_json(communicator_.rank(), device_->ledger(), communicator_.peers_shared_bytes())},
       session_->model().flops_per_row());
-  write_file_atomically(config_.settings.training.output_dir + "/summary.json", summary.dump(2) + "\n");
+  write_file_atomically(config_.settings.training.output_dir + "/summary.json", json_text(summary, 2) + "\n");
 }
 
 void Trainer::sample() {

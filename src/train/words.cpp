@@ -3,7 +3,6 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 
 namespace zt {
 
@@ -46,21 +45,21 @@ std::string seconds_in_words(double seconds) {
   return text.data();
 }
 
-double nine_digits(double value) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.9g", value);
-  return std::strtod(text.data(), nullptr);
-}
-
 std::string count_exactly(double count) {
   std::array<char, 64> text{};
   std::snprintf(text.data(), text.size(), "%.17g", count);
   return text.data();
 }
 
+std::string significant(double value, int digits) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*g", digits, value);
+  return text.data();
+}
+
 void put_number(nlohmann::ordered_json& object, const std::string& key, double value) {
   if (std::isfinite(value)) {
-    object[key] = nine_digits(value);
+    object[key] = value;
     return;
   }
   object[key] = nullptr;

@@ -1,0 +1,334 @@
+// What a user is told about a wrong config: a table of inputs and the words that must appear.
+#include <set>
+
+#include "catch_compat.h"
+#include "config/keys.h"
+#include "config_support.h"
+
+using namespace zt;
+using namespace zt::testing;
+
+namespace {
+
+struct WrongValue {
+  const char* text;                // laid over the tiny model as b.json, on line 1
+  std::vector<std::string> words;  // of the message
+  int world_size = 1;
+};
+
+const std::vector<WrongValue> wrong_over_gpt = {
+    // Unknown keys, at every level.
+    {R"({"zero_optimisation": {"stage": 1}})",
+     {"b.json:1: zero_optimisation: unknown key; did you mean zero_optimization?"}},
+    {R"({"zero_optimization": {"stge": 1}})",
+     {"zero_optimization.stge: unknown key", "did you mean zero_optimization.stage?"}},
+    {R"({"zero_optimization": {"stage3_param_persitance_threshold": 1e5}})",
+     {"did you mean zero_optimization.stage3_param_persistence_threshold?"}},
+    {R"({"n_layer": 3})", {"n_layer: unknown key; it belongs to model.n_layer"}},
+    {R"({"max_steps": 3})", {"it belongs to training.max_steps"}},
+    {R"({"model": {"max_steps": 3}})", {"model.max_steps", "it belongs to training.max_steps"}},
+    {R"({"training": {"max_step": 3}})", {"did you mean training.max_steps?"}},
+    {R"({"training": {"stage": 3}})", {"training.stage", "it belongs to zero_optimization.stage"}},
+    {R"({"stage": 3})", {"it belongs to zero_optimization.stage"}},
+    {R"({"lr": 0.1})", {"it belongs to optimizer.params.lr"}},
+    {R"({"optimizer": {"lr": 0.1}})", {"optimizer.lr", "it belongs to optimizer.params.lr"}},
+    {R"({"optimizer": {"params": {"learning_rate": 0.1}}})", {"did you mean optimizer.params.lr?"}},
+    {R"({"optimizer": {"params": {"freeze_step": 10}}})", {"freeze_step: unknown key", "known here: lr, betas"}},
+    {R"({"lr_scheduler": {"type": "WarmupLR"}})", {"did you mean scheduler?"}},
+    {R"({"batch_size": 3})", {"did you mean train_batch_size?"}},
+    {R"({"fp16": {"enable": true}})", {"did you mean fp16.enabled?"}},
+    {R"({"aio": {"queue_dept": 1}})", {"did you mean aio.queue_depth?"}},
+    {R"({"qwertzuiop": 3})", {"qwertzuiop: unknown key"}},
+    {R"({"model": {"layers": [1, 2]}})", {"model.layers: a key of model.type mlp; model.type is gpt here: remove it"}},
+    {R"({"data": {"path": "x"}})", {"data.path: a key of data.type text", "data.type is synthetic here"}},
+    {R"({"optimizer": {"type": "SGD", "params": {"betas": [0.9, 0.99]}}})", {"a key of optimizer.type Adam, AdamW"}},
+    // Types.
+    {R"({"train_batch_size": "8"})", {"found \"8\"; allowed: an integer from 1", "without the quotes: 8"}},
+    {R"({"train_batch_size": true})", {"found true; allowed: an integer"}},
+    {R"({"train_batch_size": 8.5})", {"found 8.5; allowed: an integer"}},
+    {R"({"train_batch_size": 1e30})", {"found 1e+30; allowed: an integer"}},
+    {R"({"training": {"seed": 18446744073709551615}})", {"found 18446744073709551615; allowed: an integer from 0"}},
+    {R"({"training": {"seed": -1}})", {"found -1; allowed: an integer from 0"}},
+    {R"({"fp16": {"enabled": 1}})", {"found 1; allowed: true or false or \"auto\""}},
+    {R"({"fp16": {"enabled": "true"}})", {"found \"true\"", "without the quotes: true"}},
+    {R"({"fp16": {"loss_scale": true}})", {"found true; allowed: a number from 0"}},
+    {R"({"fp16": true})", {"fp16: found true; allowed: a section { ... }"}},
+    {R"({"optimizer": "AdamW"})", {"optimizer: found \"AdamW\"; allowed: a section { ... }"}},
+    {R"({"optimizer": {"params": {"betas": 0.9}}})", {"found 0.9; allowed: a list of 2 numbers from 0 to below 1"}},
+    {R"({"optimizer": {"params": {"betas": [0.9, 1.0]}}})", {"found [0.9,1.0]; allowed: a list of 2 numbers"}},
+    {R"({"training": {"sample_prompt": 3}})", {"found 3; allowed: a text in quotes"}},
+    {R"({"training": {"output_dir": ""}})", {"found \"\"; allowed: a path in quotes"}},
+    // Ranges.
+    {R"({"train_batch_size": 0})", {"found 0; allowed: an integer from 1"}},
+    {R"({"training": {"max_steps": 0}})", {"training.max_steps: found 0; allowed: an integer from 1"}},
+    {R"({"zero_optimization": {"stage": 4}})", {"found 4; allowed: an integer from 0 to 3"}},
+    {R"({"model": {"attn_pdrop": 1.0}})", {"found 1.0; allowed: a number from 0 to below 1"}},
+    {R"({"gradient_clipping": -1})", {"found -1; allowed: a number from 0 or \"auto\""}},
+    {R"({"steps_per_print": 0})", {"found 0; allowed: an integer from 1"}},
+    {R"({"fp16": {"initial_scale_power": 200}})", {"found 200; allowed: an integer from 0 to 126"}},
+    {R"({"device": {"threads": 0}})", {"device.threads: found 0; allowed: an integer from 1"}},
+    {R"({"data": {"samples": 1}})", {"found 1; allowed: an integer from 10"}},
+    // Words.
+    {R"({"model": {"activation_function": "gelu_ne"}})",
+     {"\"gelu_new\", \"gelu\", \"relu\" or \"silu\"", "did you mean \"gelu_new\"?"}},
+    {R"({"model": {"type": "gtp"}})",
+     {"model.type: found \"gtp\"; allowed: \"gpt\" or \"mlp\"; did you mean \"gpt\"?"}},
+    {R"({"scheduler": {"type": "WarmupLR", "params": {"warmup_type": "cubic"}}})", {"allowed: \"log\" or \"linear\""}},
+    {R"({"optimizer": {"type": "Adamm"}})", {"found \"Adamm\"", "did you mean \"Adam\"?"}},
+    // "auto" where nothing stands behind it.
+    {R"({"optimizer": {"type": "auto"}})", {"optimizer.type: found \"auto\"", "use \"AdamW\""}},
+    {R"({"steps_per_print": "auto"})", {"found \"auto\"; allowed: an integer from 1"}},
+    {R"({"zero_optimization": {"stage3_gather_16bit_weights_on_model_save": "auto"}})",
+     {"found \"auto\"; allowed: true or false"}},
+    {R"({"model": {"vocab_size": 1}})", {"found 1; allowed: an integer from 2"}},
+    // What is not done here says what to use.
+    {R"({"optimizer": {"type": "OneBitAdam", "params": {"freeze_step": 4, "cuda_aware": true}}})",
+     {"one mistake", "found \"OneBitAdam\"", "use \"AdamW\""}},
+    {R"({"optimizer": {"type": "RMSprop", "params": {"alpha": 0.9}}})",
+     {"one mistake", "found \"RMSprop\"", "Adam, AdamW and SGD"}},
+    {R"({"optimizer": {"params": {"max_grad_norm": 1.0}}})", {"use the top-level key gradient_clipping"}},
+    {R"({"optimizer": {"params": {"amsgrad": true}}})", {"amsgrad: found true", "set it to false"}},
+    {R"({"optimizer": {"params": {"bias_correction": false}}})", {"found false", "set it to true"}},
+    {R"({"scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 0.1}}})",
+     {"one mistake", "found \"OneCycle\"", "use WarmupDecayLR"}},
+    {R"({"scheduler": {"type": "CosineAnnealingLR"}})", {"use WarmupCosineLR"}},
+    {R"({"scheduler": {"type": "WarmupCosineLR", "params": {"total_num_steps": 9, "warmup_num_steps": 2, "warmup_max_lr": 1}}})",
+     {"takes its highest rate from optimizer.params.lr"}},
+    {R"({"fp16": {"on_overflow": "retry"}})", {"found \"retry\"", "use \"skip\""}},
+    {R"({"amp": {"enabled": true, "opt_level": "O1"}})", {"amp: apex is not used here: use the section fp16 or bf16"}},
+    {R"({"zero_optimization": {"offload_optimizer": {"device": "cpu"}}})",
+     {"offload_optimizer.device: found \"cpu\"", "set it to \"none\""}},
+    {R"({"zero_optimization": {"offload_param": {"device": "nvme", "nvme_path": "/x"}}})",
+     {"one mistake", "found \"nvme\""}},
+    {R"({"zero_optimization": {"cpu_offload": true}})", {"cpu_offload: found true", "set it to false"}},
+    {R"({"zero_optimization": {"zero_quantized_weights": true}})", {"ZeRO++", "set it to false"}},
+    {R"({"zero_optimization": {"zero_hpz_partition_size": 8}})", {"found 8", "set it to 1"}},
+    {R"({"zero_optimization": {"mics_shard_size": 8}})", {"MiCS", "remove it"}},
+    {R"({"zero_optimization": {"zenflow": {"topk_ratio": 0.1}}})", {"zenflow", "remove the section"}},
+    {R"({"pipeline": {"stages": 2}})", {"pipeline: this program is data parallel", "zero_optimization.stage"}},
+    {R"({"elasticity": {"enabled": true, "whatever": 1}})", {"one mistake", "elasticity", "remove the section"}},
+    {R"({"wandb": {"enabled": true}})", {"metrics.jsonl"}},
+    {R"({"model": {"pretrained": "x"}})", {"model.pretrained: found \"x\"", "set it to null"}},
+    {R"({"model": {"freeze": ["wte"]}})", {"model.freeze: found [\"wte\"]", "set it to []"}},
+    {R"({"training": {"checkpoint_interval": 5}})", {"found 5; this version writes no checkpoints yet: set it to 0"}},
+    {R"({"training": {"gradient_accumulation_order": "local"}})", {"found \"local\"", "use \"global\""}},
+    {R"({"training": {"communication_order": "fast"}})", {"found \"fast\"", "use \"exact\""}},
+    {R"({"device": {"type": "cuda"}})", {"device.type: found \"cuda\"; this build has the CPU only"}},
+    {R"({"device": {"communicator": "nccl"}})", {"found \"nccl\"", "use \"shared\" or \"mpi\""}},
+    {R"({"data": {"type": "csv", "path": "x.csv", "target": ["y"]}})",
+     {"one mistake", "this version reads text and synthetic"}},
+    {R"({"data": {"type": "tokens", "train": "x"}})", {"one mistake", "this version reads text and synthetic"}},
+    {R"({"data": {"type": "idx", "images": "x"}})", {"one mistake", "this version reads text and synthetic"}},
+    {R"({"communication_data_type": "fp16"})", {"found \"fp16\"", "use \"fp32\" or remove the key"}},
+    // Rules across keys.
+    {R"({"fp16": {"enabled": true}, "bf16": {"enabled": true}})", {"fp16 and bf16 (b.json:1) are both enabled"}},
+    {R"({"model": {"n_head": 5}})",
+     {"model.n_head: found 5, which does not divide model.n_embd 64; the nearest that do: 4 and 8"}},
+    {R"({"model": {"n_head": 100}})", {"found 100, which does not divide model.n_embd 64; the nearest that do: 64"}},
+    {R"({"data": {"task": "regression"}})", {"no tokens for model.type \"gpt\": use \"task\": \"tokens\""}},
+    {R"({"data": {"type": "text"}})", {"data.path: missing"}},
+    {R"({"data": {"type": "text", "path": "x", "tokenizer": "byte"}})",
+     {"data.tokenizer: found \"byte\"", "there is no file", "did you mean \"bytes\"?"}},
+    {R"({"data": {"type": "text", "path": "x", "validation_fraction": 0}, "training": {"eval_interval": 2}})",
+     {"data.validation_fraction: 0 leaves nothing", "training.eval_interval"}},
+    {R"({"scheduler": {"type": "WarmupDecayLR"}})", {"scheduler.params.total_num_steps: missing"}},
+    {R"({"scheduler": {"params": {"warmup_num_steps": 3}}})", {"scheduler.type: missing"}},
+    {R"({"scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": 10}}})",
+     {"found 10, fewer than warmup_num_steps 1000 (the default)"}},
+    {R"({"optimizer": {"type": "AdamW", "params": {"adam_w_mode": false}}})", {"use \"type\": \"Adam\" for L2"}},
+    {R"({"optimizer": {"type": "SGD", "params": {"nesterov": true}}})", {"nesterov: true needs momentum above 0"}},
+    {R"({"fp16": {"enabled": true, "initial_scale_power": 2, "min_loss_scale": 8}})",
+     {"min_loss_scale: found 8, above the first scale, 2 to the 2"}},
+    {R"({"data_types": {"grad_accum_dtype": "bf16"}, "fp16": {"enabled": true}})",
+     {"allowed when training in fp16: \"fp32\" or \"fp16\""}},
+    {R"({"zero_optimization": {"prefetch_bucket_size": 1, "stage3_prefetch_bucket_size": 2}})",
+     {"an old name of", "remove one of them"}},
+};
+
+const std::vector<WrongValue> wrong_over_mlp = {
+    {R"({"model": {"layers": [8]}})", {"model.layers: found [8]; allowed: a list of at least 2 integers from 1"}},
+    {R"({"model": {"layers": [8, 0, 1]}})", {"found [8,0,1]; allowed: a list of at least 2 integers from 1"}},
+    {R"({"model": {"layers": [8, 2.5]}})", {"found [8,2.5]"}},
+    {R"({"model": {"loss": "cross_entropy"}})", {"model.layers: the last entry is 1", "at least 2, or use \"mse\""}},
+    {R"({"model": {"n_layer": 2}})", {"a key of model.type gpt; model.type is mlp here"}},
+    {R"({"data": {"type": "text", "path": "x"}})", {"model.type is \"mlp\", which takes no text"}},
+    {R"({"data": {"task": "tokens"}})", {"model.type \"mlp\" takes none: use \"task\": \"regression\""}},
+};
+
+void check_refused(const char* base, const WrongValue& wrong) {
+  const std::string message = refusal_of({base, wrong.text}, {}, wrong.world_size);
+  INFO(wrong.text << "\n" << message);
+  for (const std::string& word : wrong.words) {
+    INFO("missing: " << word);
+    CHECK(message.find(word) != std::string::npos);
+  }
+}
+
+struct WrongText {
+  std::string text;
+  std::vector<std::string> words;
+};
+
+const std::vector<WrongText> wrong_syntax = {
+    {"", {"a.json:1:1: the file is empty"}},
+    {"  \n// nothing\n", {"the file is empty"}},
+    {"[1]", {"a.json:1:1: a config is one object"}},
+    {"\n\"optimizer\": {}", {"a.json:2:1: a fragment without its outer braces: put {"}},
+    {"{\n  \"a\": True\n}", {"a.json:2:8: write true", "\n      \"a\": True\n", "\n           ^"}},
+    {"{\n  \"a\": None\n}", {"write null"}},
+    {"{ \"a\": 1 \n \"b\": 2 }", {"a.json:2:2: a comma is missing before this"}},
+    {"{ \"a\": /home/x }", {"text must stand in double quotes"}},
+    {"{ \"a\": bytes }", {"text must stand in double quotes"}},
+    {"{ 'a': 1 }", {"keys are written in double quotes"}},
+    {"{ \"a\": 'b' }", {"strings are written in double quotes"}},
+    {"{ a: 1 }", {"keys must stand in double quotes"}},
+    {"{ \"a\" 1 }", {"a : should follow the key \"a\""}},
+    {"{ \"a\": }", {"the value of a is missing"}},
+    {"{ \"a\": 01 }", {"not a number as JSON writes it"}},
+    {"{ \"a\": .5 }", {"not a number as JSON writes it"}},
+    {"{ \"a\": 1e999 }", {"this number is too large"}},
+    {"{ \"a\": \"x }\n", {"a.json:1:8: this string is not closed on its line"}},
+    {"{ \"a\": \"C:\\data\" }", {"a backslash inside a string is written \\\\"}},
+    {"{ \"a\": [1, 2 }", {"inside the list a, a comma or ] should stand here"}},
+    {"{ \"a\": { \"b\": 1, ", {"the file ends before the { of line 1 (a) is closed with }"}},
+    {"{ \"a\": 1 } }", {"one } too many"}},
+    {"{ \"a\": 1 } x", {"nothing may follow its last }"}},
+    {"{ /* open \n}", {"a.json:1:3: this comment is not closed"}},
+    {"{ \"a\": [1,,2] }", {"the value of a[] is missing"}},
+    {"{ ,\"a\": 1 }", {"a key in double quotes should stand here"}},
+    {"{ \"a\": \"\xff\" }", {"not valid UTF-8"}},
+    {std::string(200, '['), {"a config is one object"}},
+    {"{ \"a\": " + std::string(200, '[') + " }", {"nested more than 64 deep"}},
+    {"{\n \"a\": 1,\n \"b\": { \"c\": 1,\n \"c\": 2 } }", {"a.json:4: b.c: given twice, first on line 3: remove one"}},
+};
+
+}  // namespace
+
+TEST_CASE("a wrong value is told with key, place, what was found and what is allowed") {
+  CHECK(wrong_over_gpt.size() >= 60);
+  for (const WrongValue& wrong : wrong_over_gpt) check_refused(tiny_gpt(), wrong);
+  for (const WrongValue& wrong : wrong_over_mlp) check_refused(tiny_mlp(), wrong);
+}
+
+TEST_CASE("a syntax error is told with file, line, column and a caret") {
+  for (const WrongText& wrong : wrong_syntax) {
+    const std::string message = refusal_of({wrong.text});
+    INFO(wrong.text << "\n" << message);
+    for (const std::string& word : wrong.words) {
+      INFO("missing: " << word);
+      CHECK(message.find(word) != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("all mistakes are listed at once, each with its place") {
+  const std::string message = refusal_of({tiny_gpt(),
+                                          "{\n \"fp16\": {\"enabled\": 3},\n \"stagee\": 1,\n"
+                                          " \"training\": {\"max_steps\": -1} }"},
+                                         {"steps_per_print=x"});
+  INFO(message);
+  CHECK(message.starts_with("4 mistakes in the config:\n"));
+  CHECK(message.find("b.json:2: fp16.enabled") != std::string::npos);
+  CHECK(message.find("b.json:3: stagee") != std::string::npos);
+  CHECK(message.find("b.json:4: training.max_steps") != std::string::npos);
+  CHECK(message.find("--set: steps_per_print: found \"x\"") != std::string::npos);
+}
+
+TEST_CASE("synthetic tokens need a number of ids") {
+  const std::string message = refusal_of({tiny_gpt()}, {"model.vocab_size=auto"});
+  INFO(message);
+  CHECK(message.find("--set: model.vocab_size: \"auto\" comes from a tokenizer") != std::string::npos);
+  CHECK(message.find("give a number") != std::string::npos);
+}
+
+TEST_CASE("a missing model and missing data are asked for") {
+  const std::string message = refusal_of({"{\"train_batch_size\": 8}"});
+  INFO(message);
+  CHECK(message.starts_with("2 mistakes"));
+  CHECK(message.find("model.type: missing") != std::string::npos);
+  CHECK(message.find("data.type: missing") != std::string::npos);
+}
+
+TEST_CASE("a file that cannot be read is named") {
+  const ConfigDirectory directory;
+  std::filesystem::create_directories(directory.path() / "d");
+  const auto message = [&](const std::vector<std::string>& files) {
+    try {
+      resolve_config(files, {}, 1, directory.options());
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  CHECK(message({"none.json"}).find("config file none.json does not exist") != std::string::npos);
+  CHECK(message({"d"}).find("config file d is a directory") != std::string::npos);
+  CHECK(message({}).find("--config FILE") != std::string::npos);
+}
+
+TEST_CASE("--set is told what is wrong with it") {
+  const auto message = [](const std::string& set) { return refusal_of({tiny_gpt()}, {set}); };
+  CHECK(message("training.max_steps").find("= is missing") != std::string::npos);
+  CHECK(message("=3").find("empty part") != std::string::npos);
+  CHECK(message("training..max_steps=3").find("empty part") != std::string::npos);
+  CHECK(message("model.layers=[1,").find("starts like JSON but is not") != std::string::npos);
+  CHECK(message("train_batch_size.x=3").find("train_batch_size is 8, not a section") != std::string::npos);
+  CHECK(message("model.type=mlp").find("is mlp here: replace the section: --set 'model={\"type\": \"mlp\", ...}'") !=
+        std::string::npos);
+  CHECK(message("training.max_stepss=3").find("--set: training.max_stepss: unknown key") != std::string::npos);
+}
+
+TEST_CASE("a batch that does not fit says the sum and the nearest values") {
+  struct Row {
+    const char* text;
+    int ranks;
+    const char* words;
+  };
+  const std::string base =
+      std::string(tiny_mlp()).replace(std::string(tiny_mlp()).find("\"train_batch_size\": 8,"), 22, "");
+  for (const Row& row : std::vector<Row>{
+           {R"({"train_batch_size": 16})", 3, "found 16, not a multiple of 3 ranks; the nearest that fit: 15 and 18"},
+           {R"({"train_batch_size": 2})", 3, "not a multiple of 3 ranks; the least that fits: 3"},
+           {R"({"train_batch_size": 30, "train_micro_batch_size_per_gpu": 4})", 2,
+            "not a multiple of train_micro_batch_size_per_gpu 4 x 2 ranks = 8; the nearest that fit: 24 and 32"},
+           {R"({"train_batch_size": 10, "gradient_accumulation_steps": 4})", 1,
+            "not a multiple of gradient_accumulation_steps 4 x 1 rank = 4; the nearest that fit: 8 and 12"},
+           {R"({"train_batch_size": 4480, "train_micro_batch_size_per_gpu": 560, "gradient_accumulation_steps": 1})", 2,
+            "x gradient_accumulation_steps 1 x 2 ranks = 1120: set train_batch_size to 1120, or "
+            "gradient_accumulation_steps to 4, or run on 8 ranks"},
+           {R"({"train_batch_size": 7, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 2})", 1,
+            "= 4: set train_batch_size to 4"},
+           {R"({"gradient_accumulation_steps": 4})", 1, "gradient_accumulation_steps alone is not enough"},
+           {R"({})", 1, "train_batch_size: missing: give train_batch_size"},
+           {R"({"train_batch_size": "auto", "gradient_accumulation_steps": "auto"})", 1, "(\"auto\" counts as absent)"},
+           {R"({"train_micro_batch_size_per_gpu": 1e9, "gradient_accumulation_steps": 1e9})", 100, "beyond 64 bits"},
+       }) {
+    const std::string message = refusal_of({base, row.text}, {}, row.ranks);
+    INFO(row.text << "\n" << message);
+    CHECK(message.find(row.words) != std::string::npos);
+  }
+}
+
+TEST_CASE("misspelt words find the nearest") {
+  CHECK(edit_distance("stage", "stgae") == 1);
+  CHECK(edit_distance("", "abc") == 3);
+  CHECK(nearest_word("Stagee", {"state", "stage"}) == "stage");
+  CHECK(nearest_word("x", {"lr", "eps"}).empty());
+}
+
+TEST_CASE("every row of the table has help and says what becomes of the key") {
+  std::set<std::string> seen;
+  for (const Key& key : key_table()) {
+    INFO(key.path);
+    CHECK_FALSE(key.help.empty());
+    if (key.kind == KeyKind::refused) CHECK_FALSE(key.text.empty());
+    for (const std::string& type : key.types.empty() ? std::vector<std::string>{""} : key.types) {
+      CHECK(seen.insert(key.path + " " + type).second);  // one row for a key and type
+    }
+    CHECK(key_help().find(key.path) != std::string::npos);
+  }
+  // Every key stands in a section that has a row.
+  for (const Key& key : key_table()) {
+    const std::size_t dot = key.path.rfind('.');
+    if (dot != std::string::npos) CHECK(seen.contains(key.path.substr(0, dot) + " "));
+  }
+}
