@@ -11,8 +11,8 @@ struct Shape {
 };
 
 std::vector<Shape> shapes(Random& random) {
-  std::vector<Shape> all = {
-      {0, 4, 8, 5, 6}, {2, 3, 1, 4, 3}, {3, 5, 17, 1, 5}, {2, 40, 64, 65, 64}, {1, 20, 600, 2500, 33}};
+  std::vector<Shape> all = {{0, 4, 8, 5, 6},     {2, 3, 1, 4, 3},        {3, 5, 17, 1, 5},
+                            {2, 40, 64, 65, 64}, {1, 20, 130, 2050, 33}, {2, 9, 600, 40, 9}};
   for (int i = 0; i < 4; ++i) {
     const std::int64_t length = between(random, 1, 30);
     all.push_back({between(random, 1, 5), length, between(random, 1, 100), between(random, 1, 60),
