@@ -1,11 +1,14 @@
 // The pages of docs/ that list names say the same as the program. With ZEROTRAIN_UPDATE_DOCS=1 in the environment the
 // table of docs/config.md is written anew (scripts/update_docs.sh).
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <set>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "catch_compat.h"
 #include "comm/threads.h"
@@ -57,27 +60,45 @@ std::string standard(const zt::Key& key) {
   return key.fallback ? code(key.fallback->dump()) : "";
 }
 
-// The keys by top-level section, those without one first.
-std::string tables_of_keys() {
-  std::set<std::string> sections;
+// What is used first, then what has no effect or is refused, then old names.
+std::vector<const zt::Key*> keys_in_order(const std::function<bool(const zt::Key&)>& belongs) {
+  std::vector<const zt::Key*> keys;
   for (const zt::Key& key : zt::key_table()) {
-    if (key.type == zt::KeyType::section || key.path.find('.') != std::string::npos) {
-      sections.insert(section_of(key.path).empty() ? key.path : section_of(key.path));
-    }
+    if (belongs(key)) keys.push_back(&key);
   }
+  const auto place = [](const zt::Key* key) {
+    return key->kind == zt::KeyKind::used ? 0 : key->kind == zt::KeyKind::alias ? 2 : 1;
+  };
+  std::stable_sort(keys.begin(), keys.end(), [&](const auto* a, const auto* b) { return place(a) < place(b); });
+  return keys;
+}
+
+// The keys of the top level, then by section: those that say what a run is, then the others by name.
+std::string tables_of_keys() {
+  std::vector<std::string> sections = {"model",     "data",      "training", "device", "zero_optimization",
+                                       "optimizer", "scheduler", "fp16",     "bf16",   "data_types"};
+  std::set<std::string> others;
+  for (const zt::Key& key : zt::key_table()) {
+    const std::string section =
+        key.type == zt::KeyType::section && section_of(key.path).empty() ? key.path : section_of(key.path);
+    if (!section.empty() && std::find(sections.begin(), sections.end(), section) == sections.end())
+      others.insert(section);
+  }
+  sections.insert(sections.end(), others.begin(), others.end());
+
   std::string text;
-  const auto table = [&](const std::string& title, const auto& belongs) {
+  const auto table = [&](const std::string& title, const std::function<bool(const zt::Key&)>& belongs) {
     text += "\n## " + title + "\n\n| key | value | default | meaning |\n|---|---|---|---|\n";
-    for (const zt::Key& key : zt::key_table()) {
-      if (!belongs(key)) continue;
-      const bool alias = key.kind == zt::KeyKind::alias;
-      text += "| " + code(key.path) + " | " + (alias ? "" : cell(zt::describe_allowed(key))) + " | " +
-              cell(standard(key)) + " | " + cell(meaning(key)) + " |\n";
+    for (const zt::Key* key : keys_in_order(belongs)) {
+      const bool alias = key->kind == zt::KeyKind::alias;
+      text += "| " + code(key->path) + " | " + (alias ? "" : cell(zt::describe_allowed(*key))) + " | " +
+              cell(standard(*key)) + " | " + cell(meaning(*key)) + " |\n";
     }
   };
-  table("Top level", [&](const zt::Key& key) {
-    return key.path.find('.') == std::string::npos && sections.count(key.path) == 0;
-  });
+  const auto has_section = [&](const std::string& path) {
+    return std::find(sections.begin(), sections.end(), path) != sections.end();
+  };
+  table("Top level", [&](const zt::Key& key) { return section_of(key.path).empty() && !has_section(key.path); });
   for (const std::string& section : sections) {
     table(section, [&](const zt::Key& key) { return key.path == section || section_of(key.path) == section; });
   }
@@ -108,9 +129,8 @@ std::set<std::string> names_in_files_of_a_run(const std::vector<std::string>& se
   zt::TrainOptions options;
   options.quiet = true;
   options.process_start = std::chrono::steady_clock::now();
-  zt::run_ranks_as_threads(1, 0, [&](zt::Communicator& communicator) {
-    CHECK(zt::train(config, dataset, communicator, options) == 0);
-  });
+  zt::run_ranks_as_threads(
+      1, 0, [&](zt::Communicator& communicator) { CHECK(zt::train(config, dataset, communicator, options) == 0); });
 
   std::set<std::string> names;
   collect_names(Json::parse(contents(directory / "summary.json")), names);
@@ -133,15 +153,22 @@ TEST_CASE("docs/config.md holds the table of keys") {
     std::ofstream(page, std::ios::binary) << expected;
     return;
   }
-  INFO("docs/config.md is not what the table of keys says: run scripts/update_docs.sh");
-  CHECK(text == expected);
+  const auto [old_at, new_at] = std::mismatch(text.begin(), text.end(), expected.begin(), expected.end());
+  const auto line = [](const std::string& whole, std::string::const_iterator place) {
+    const std::size_t begin = whole.rfind('\n', static_cast<std::size_t>(place - whole.begin()));
+    return begin == std::string::npos ? whole : whole.substr(begin + 1, whole.find('\n', begin + 1) - begin - 1);
+  };
+  INFO("run scripts/update_docs.sh; the first line that differs:\n"
+       << line(text, old_at) << "\nshould be\n"
+       << line(expected, new_at));
+  CHECK((old_at == text.end() && new_at == expected.end()));
 }
 
 TEST_CASE("docs/outputs.md explains every name in the files of a run") {
   const std::string page = contents(docs() / "outputs.md");
-  std::set<std::string> names = names_in_files_of_a_run(
-      {R"(model={"type": "mlp", "layers": [4, 3], "loss": "cross_entropy"})",
-       R"(data={"type": "synthetic", "task": "regression", "samples": 20})"});
+  std::set<std::string> names =
+      names_in_files_of_a_run({R"(model={"type": "mlp", "layers": [4, 3], "loss": "cross_entropy"})",
+                               R"(data={"type": "synthetic", "task": "regression", "samples": 20})"});
   names.merge(names_in_files_of_a_run(
       {R"(model={"type": "gpt", "n_layer": 1, "n_head": 1, "n_embd": 8, "n_positions": 4, "vocab_size": 5})",
        R"(data={"type": "synthetic", "task": "tokens", "samples": 20})"}));
