@@ -1,6 +1,8 @@
 #include "app/command_line.h"
 
+#include <charconv>
 #include <cstdio>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 
@@ -8,6 +10,24 @@
 #include "core/errors.h"
 
 namespace zt {
+
+namespace {
+
+std::vector<int> numbers(const std::string& option, const std::vector<std::string>& texts, int least, int most) {
+  std::vector<int> values;
+  for (const std::string& text : texts) {
+    int value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
+      throw UserError(option + " must be " + (most < 10 ? std::to_string(least) + " to " + std::to_string(most) : std::to_string(least) + " or more") +
+                      ", not \"" + text + "\"");
+    }
+    values.push_back(value);
+  }
+  return values;
+}
+
+}  // namespace
 
 std::optional<CommandLine> parse_command_line(int argc, const char* const* argv) {
   CommandLine line;
@@ -20,13 +40,19 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
       "  zerotrain --config configs/gpt.json --dry-run --world-size 64\n\n"
       "Exit codes: 0 done; 1 the run failed once it had begun; 2 found before the first step; 128+signal when stopped.");
   std::string output;
+  std::vector<std::string> ranks, stages;
   bool version = false;
-  app.add_option("verb", line.verb, "What to do: train (the default)");
+  app.add_option("verb", line.verb, "What to do: train (the default), or prove: run the config for a few steps over ranks and stages and compare");
   app.add_option("-c,--config", line.configs, "Config file; several are merged left to right, key by key")
       ->type_name("FILE");
   app.add_option("-s,--set", line.sets, "One key, after all files: a.b.c=VALUE (JSON, or else a string)")
       ->type_name("KEY=VALUE");
-  app.add_option("-r,--ranks", line.ranks, "Start N ranks on this machine (not under mpirun)")->type_name("N");
+  app.add_option("-r,--ranks", ranks, "Start N ranks on this machine (not under mpirun); prove: a list, 1,2,4")
+      ->type_name("N")
+      ->delimiter(',');
+  app.add_option("--stages", stages, "prove: ZeRO stages, 0,1,2,3")->type_name("LIST")->delimiter(',');
+  app.add_option("--steps", line.steps, "prove: steps to run, 4")->type_name("N");
+  app.add_flag("--json", line.json, "prove: the table as JSON");
   CLI::Option* output_option =
       app.add_option("-o,--output", output, "Where the run's files go (key training.output_dir)")->type_name("DIR");
   app.add_flag("--resume", line.resume, "Continue the run in the output directory");
@@ -43,6 +69,8 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
   // Each --config and --set takes one value, so that the verb may follow.
   app.get_option("--config")->allow_extra_args(false);
   app.get_option("--set")->allow_extra_args(false);
+  app.get_option("--ranks")->allow_extra_args(false);
+  app.get_option("--stages")->allow_extra_args(false);
 
   try {
     app.parse(argc, argv);
@@ -57,12 +85,24 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
     return std::nullopt;
   }
   if (*output_option) line.output = output;
-  if (line.verb != "train") {
-    throw UserError("\"" + line.verb + "\" is not something this version does: it has train, with --dry-run and "
-                    "--print-config. See zerotrain --help.");
+  if (line.verb != "train" && line.verb != "prove") {
+    throw UserError("\"" + line.verb + "\" is not something this version does: it has train (with --dry-run and "
+                    "--print-config) and prove. See zerotrain --help.");
   }
   if (line.configs.empty()) throw UserError("no config: give one with --config FILE, for example configs/gpt.json");
-  if (app.count("--ranks") > 0 && line.ranks < 1) throw UserError("--ranks must be 1 or more, not " + std::to_string(line.ranks));
+  line.rank_list = numbers("--ranks", ranks, 1, 1 << 20);
+  line.stages = numbers("--stages", stages, 0, 3);
+  if (line.verb == "prove") {
+    if (line.rank_list.empty()) line.rank_list = {1, 2, 4};
+    if (line.stages.empty()) line.stages = {0, 1, 2, 3};
+    if (line.steps < 1) throw UserError("--steps must be 1 or more, not " + std::to_string(line.steps));
+  } else {
+    if (app.count("--stages") + app.count("--steps") + app.count("--json") > 0) {
+      throw UserError("--stages, --steps and --json go with prove; a run's own keys are zero_optimization.stage and training.max_steps");
+    }
+    if (line.rank_list.size() > 1) throw UserError("--ranks takes one number here; a list goes with prove");
+    if (!line.rank_list.empty()) line.ranks = line.rank_list.front();
+  }
   if (app.count("--world-size") > 0) {
     if (!line.dry_run) throw UserError("--world-size goes with --dry-run; to start ranks use --ranks N or mpirun -n N");
     if (line.world_size < 1) throw UserError("--world-size must be 1 or more, not " + std::to_string(line.world_size));

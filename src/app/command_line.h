@@ -12,6 +12,9 @@ struct CommandLine {
   std::vector<std::string> configs;
   std::vector<std::string> sets;       // KEY.PATH=VALUE
   int ranks = 0;                       // --ranks; 0: not given
+  std::vector<int> rank_list, stages;  // prove: --ranks 1,2,4 --stages 0,1,2,3
+  int steps = 4;                       // prove: --steps
+  bool json = false;                   // tables as JSON
   std::optional<std::string> output;   // --output
   bool resume = false, overwrite = false;
   bool dry_run = false, print_config = false;

@@ -7,6 +7,7 @@
 #include "app/command_line.h"
 #include "app/launcher.h"
 #include "app/output_directory.h"
+#include "app/prove.h"
 #include "app/signals.h"
 #include "comm/agree.h"
 #include "comm/mpi.h"
@@ -138,6 +139,10 @@ int run(int argc, const char* const* argv, std::chrono::steady_clock::time_point
   const bool under_mpi = launched_by_mpi();
   if (under_mpi && line.ranks > 0) throw UserError("--ranks starts ranks itself: use it without mpirun, or mpirun without it");
 
+  if (line.verb == "prove") {
+    if (under_mpi) throw UserError("prove runs its ranks as threads: start it without mpirun");
+    return prove(resolve(line, 1), line.rank_list, line.stages, line.steps, line.json);
+  }
   if (line.dry_run || line.print_config) {
     const int ranks = line.world_size > 0 ? line.world_size : line.ranks > 0 ? line.ranks : world_size_of_mpi();
     ResolvedConfig config = resolve(line, ranks);

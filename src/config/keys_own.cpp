@@ -180,7 +180,7 @@ void add_device(std::vector<Key>& t) {
   t.push_back(used_key(choice, "device.instruction_set", "lowers what the processor offers; auto: all of it")
                   .standard("auto")
                   .or_auto()
-                  .one_of({"sse41", "avx2", "avx512", "avx512_bf16", "amx"}));
+                  .one_of({"baseline", "avx2", "avx512", "avx512_bf16"}));
 }
 
 }  // namespace

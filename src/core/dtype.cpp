@@ -6,7 +6,9 @@ float to_float(f16_t value) {
   const std::uint32_t sign = static_cast<std::uint32_t>(value.bits & 0x8000U) << 16;
   const std::uint32_t exponent = (value.bits >> 10) & 0x1fU;
   const std::uint32_t mantissa = value.bits & 0x3ffU;
-  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000U | (mantissa << 13));
+  if (exponent == 31) {  // infinite, or NaN made quiet
+    return std::bit_cast<float>(sign | 0x7f800000U | (mantissa << 13) | (mantissa != 0 ? 0x400000U : 0U));
+  }
   if (exponent != 0) return std::bit_cast<float>(sign | ((exponent + 112U) << 23) | (mantissa << 13));
   const float magnitude = static_cast<float>(mantissa) * 0x1p-24F;  // subnormal: exact
   return sign != 0 ? -magnitude : magnitude;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "core/random.h"
 
@@ -219,19 +220,21 @@ void softmax_row_backward_on_target(float* scores, float* d_probabilities, void*
   });
 }
 
+template <typename T>
+float dot(const T* a, const T* b, std::int64_t count) {
+  const Floats d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  V sums = hn::Zero(d);
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) sums = hn::MulAdd(load(a + i), load(b + i), sums);
+  float sum = hn::GetLane(hn::SumOfLanes(d, sums));
+  for (; i < count; ++i) sum += to_float(a[i]) * to_float(b[i]);
+  return sum;
+}
+
 float dot_row_on_target(DType dtype, const void* a, const void* b, std::int64_t count) {
-  return dispatch(dtype, [&]<typename T>(T*) {
-    const Floats d;
-    const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-    const T* x = static_cast<const T*>(a);
-    const T* y = static_cast<const T*>(b);
-    V sums = hn::Zero(d);
-    std::int64_t i = 0;
-    for (; i + lanes <= count; i += lanes) sums = hn::MulAdd(load(x + i), load(y + i), sums);
-    float sum = hn::GetLane(hn::SumOfLanes(d, sums));
-    for (; i < count; ++i) sum += to_float(x[i]) * to_float(y[i]);
-    return sum;
-  });
+  return dispatch(dtype,
+                  [&]<typename T>(T*) { return dot(static_cast<const T*>(a), static_cast<const T*>(b), count); });
 }
 
 }  // namespace zt::cpu::panels::HWY_NAMESPACE

@@ -7,7 +7,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <stdexcept>
 
-#include "hwy/targets.h"
+#include "device/cpu/simd.h"
 
 namespace zt::cpu {
 namespace {
@@ -45,15 +45,10 @@ void limit_product_library(InstructionLevel level) {
 }
 
 void limit_vector_kernels(InstructionLevel level) {
-#if defined(__x86_64__)
-  // Lower bits are better instruction sets.
-  const std::int64_t lowest = level == InstructionLevel::avx512 ? HWY_AVX3
-                              : level == InstructionLevel::avx2 ? HWY_AVX2
-                                                                : HWY_SSE4;
-  hwy::DisableTargets(lowest - 1);
-#else
-  (void)level;
-#endif
+  const InstructionSet asked = level >= InstructionLevel::avx512 ? InstructionSet::avx512
+                               : level == InstructionLevel::avx2 ? InstructionSet::avx2
+                                                                 : InstructionSet::baseline;
+  use_instruction_set(std::min(asked, best_instruction_set()));
 }
 
 }  // namespace

@@ -19,14 +19,22 @@ namespace {
 
 constexpr std::int64_t chunk_depth = 512;  // of converted panels: at most 1.5 (256 + 384) * 512 * 4 bytes
 
-// As measured (oneDNN 2.6.3, one core of an AVX-512 processor, in parts of the rate of one call for the whole
-// product; y = x Wt / dx = dy W / dW = dyt x, fp32, n and k from 384 to 3072, m from 384 to 4096):
-// tiles of 256 x 384: 0.97-1.0 / 1.03-1.25 / 1.0-1.3; 128 x 384: 0.95-1.0 / 1.0-1.2 / 1.0-1.2;
-// 64 x 192: 0.9 / 1.0 / 1.0; 64 x 128: 0.8-0.9 / 1.0 / 0.95. Larger ones are taken while there are 16 or more.
-constexpr std::array<MatMulTiles, 6> tile_sizes = {
-    {{256, 384}, {128, 384}, {128, 192}, {64, 192}, {64, 128}, {32, 128}}};
-constexpr std::int64_t enough_tasks = 16;
-constexpr std::int64_t small_product = std::int64_t{1} << 21;  // 2 m n k up to which one thread is quicker than two
+// Rates of tiles in parts of the rate of one call for the whole product, as measured (oneDNN 2.6.3, one core of an
+// AVX-512 processor, n and k from 65 to 3072, m from 384 to 4096, the lower of fp32 and bf16); y = x Wt and dx = dy W
+// lose little in small tiles, dW = dyt x (k is the number of tokens) more. With 256 x 384 some products are faster than
+// in one call (up to 1.4), as their operands stay in the cache.
+struct TileSize {
+  std::int64_t rows, columns;
+  double rate, rate_of_transposed;
+};
+constexpr std::array<TileSize, 7> tile_sizes = {{{256, 384, 1.0, 1.0},
+                                                 {128, 384, 0.97, 0.95},
+                                                 {64, 384, 0.92, 0.90},
+                                                 {128, 192, 0.90, 0.83},
+                                                 {64, 192, 0.82, 0.78},
+                                                 {64, 128, 0.74, 0.72},
+                                                 {32, 128, 0.60, 0.55}}};
+constexpr std::int64_t small_product = std::int64_t{1} << 18;  // 2 m n k up to which one thread is quicker than two
 
 // Cuts `extent` into equal parts of about `size`, so that no sliver is left: the size of a part, a multiple of `step`
 // unless it is all of it. At most 1.5 size.
@@ -35,6 +43,17 @@ std::int64_t even_part(std::int64_t extent, std::int64_t size, std::int64_t step
   return std::min(extent, round_up((extent + parts - 1) / parts, step));
 }
 std::int64_t parts_of(std::int64_t extent, std::int64_t part) { return (extent + part - 1) / part; }
+
+// The part of their time that threads work if so many equal tasks are handed to them, averaged over thread counts: the
+// tiles must not depend on the actual one.
+double balance(std::int64_t tasks) {
+  constexpr std::array<std::int64_t, 7> thread_counts = {1, 2, 2, 4, 4, 8, 16};
+  double sum = 0.0;
+  for (const std::int64_t threads : thread_counts) {
+    sum += static_cast<double>(tasks) / static_cast<double>(round_up(tasks, threads));
+  }
+  return sum / static_cast<double>(thread_counts.size());
+}
 
 struct Plan {
   MatMulTiles tiles;
@@ -157,12 +176,15 @@ void run_tile(const MatMul& op, const Plan& plan, std::int64_t task, Scratch scr
 MatMulTiles matmul_tiles(const MatMul& op) {
   // A single task keeps the row-major operands whole, which the library likes best.
   if (op.m * op.n * op.k * 2 <= small_product && op.n <= 1024 && op.m <= 1024) return {op.m, op.n};
-  MatMulTiles tiles;
-  for (const MatMulTiles& size : tile_sizes) {
-    tiles = {even_part(op.m, size.rows, 8), even_part(op.n, size.columns, 16)};
-    if (parts_of(op.m, tiles.rows) * parts_of(op.n, tiles.columns) >= enough_tasks) break;
+  MatMulTiles best;
+  double best_rate = 0.0;
+  for (const TileSize& size : tile_sizes) {
+    const MatMulTiles tiles = {even_part(op.m, size.rows, 8), even_part(op.n, size.columns, 16)};
+    const double rate = (op.transpose_a ? size.rate_of_transposed : size.rate) *
+                        balance(parts_of(op.m, tiles.rows) * parts_of(op.n, tiles.columns));
+    if (rate > best_rate) best_rate = rate, best = tiles;
   }
-  return tiles;
+  return best;
 }
 
 WorkspaceNeed matmul_workspace(const MatMul& op) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <exception>
+#include <limits>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -46,18 +47,22 @@ struct ThreadPool::State {
   const int thread_count;
   bool may_spin = false;
 
-  // A round of work. The caller fills these in, then raises `generation`, which publishes them; the workers
-  // answer by counting `busy` down to 0.
-  std::int64_t tasks = 0;
-  const std::function<void(std::int64_t, int)>* function = nullptr;
+  // A round of work. `ticket` holds the round's number (upper 32 bits) and how many of its tasks nobody has taken; a
+  // task is taken by counting it down. Who succeeds in that knows that the round was going on all the time since it
+  // read the ticket, so that the function and the count which it read in between are the round's. A worker that wakes
+  // late finds nothing to take and holds nobody up: the caller waits for tasks, not for workers.
+  std::atomic<std::int64_t> tasks{0};
+  std::atomic<const std::function<void(std::int64_t, int)>*> function{nullptr};
   std::exception_ptr error;  // of the first task that threw; written by the thread that sets `failed`
 
-  alignas(64) std::atomic<std::uint32_t> generation{0};
-  alignas(64) std::atomic<std::int64_t> next_task{0};
-  alignas(64) std::atomic<std::int32_t> busy{0};
+  alignas(64) std::atomic<std::uint64_t> ticket{0};
+  alignas(64) std::atomic<std::int32_t> done{0};         // tasks that have run, or never will as another one threw
+  alignas(64) std::atomic<std::uint32_t> generation{0};  // what workers sleep on
   std::atomic<bool> failed{false};
   std::atomic<bool> stop{false};
   std::vector<std::thread> workers;
+
+  static std::uint32_t untaken(std::uint64_t value) { return static_cast<std::uint32_t>(value); }
 
   template <typename T>
   void wait_while_equal(const std::atomic<T>& value, T old) const {
@@ -70,16 +75,30 @@ struct ThreadPool::State {
     value.wait(old, std::memory_order_acquire);
   }
 
+  void count_done(std::int64_t finished, std::int64_t all) {
+    const auto before = done.fetch_add(static_cast<std::int32_t>(finished), std::memory_order_acq_rel);
+    if (before + finished == all) done.notify_one();
+  }
+
+  // Runs tasks until there are none to take.
   void work(int worker) {
-    try {
-      for (;;) {
-        const std::int64_t task = next_task.fetch_add(1, std::memory_order_relaxed);
-        if (task >= tasks) return;
-        (*function)(task, worker);
+    std::uint64_t seen = ticket.load(std::memory_order_acquire);
+    while (untaken(seen) != 0) {
+      const std::int64_t all = tasks.load(std::memory_order_relaxed);
+      const auto* const call = function.load(std::memory_order_relaxed);
+      if (!ticket.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
+      std::int64_t finished = 1;
+      try {
+        (*call)(all - untaken(seen), worker);
+      } catch (...) {
+        if (!failed.exchange(true, std::memory_order_acq_rel)) error = std::current_exception();
+        // What has not begun is not begun any more.
+        std::uint64_t rest = ticket.load(std::memory_order_acquire);
+        while (!ticket.compare_exchange_weak(rest, rest - untaken(rest), std::memory_order_acq_rel)) continue;
+        finished += untaken(rest);
       }
-    } catch (...) {
-      if (!failed.exchange(true)) error = std::current_exception();
-      next_task.store(tasks, std::memory_order_relaxed);  // what has not begun is not begun any more
+      count_done(finished, all);
+      seen = ticket.load(std::memory_order_acquire);
     }
   }
 
@@ -91,7 +110,6 @@ struct ThreadPool::State {
       seen = generation.load(std::memory_order_acquire);
       if (stop.load(std::memory_order_relaxed)) return;
       work(worker);
-      if (busy.fetch_sub(1, std::memory_order_acq_rel) == 1) busy.notify_one();
     }
   }
 
@@ -134,20 +152,22 @@ void ThreadPool::for_each(std::int64_t tasks, const std::function<void(std::int6
     for (std::int64_t task = 0; task < tasks; ++task) function(task, 0);
     return;
   }
-  state.tasks = tasks;
-  state.function = &function;
+  if (tasks > std::numeric_limits<std::int32_t>::max()) throw std::invalid_argument("too many tasks");
   state.error = nullptr;
   state.failed.store(false, std::memory_order_relaxed);
-  state.next_task.store(0, std::memory_order_relaxed);
-  state.busy.store(state.thread_count - 1, std::memory_order_relaxed);
+  state.done.store(0, std::memory_order_relaxed);
+  state.tasks.store(tasks, std::memory_order_relaxed);
+  state.function.store(&function, std::memory_order_relaxed);
+  const std::uint64_t round = (state.ticket.load(std::memory_order_relaxed) >> 32) + 1;
+  state.ticket.store(round << 32 | static_cast<std::uint64_t>(tasks), std::memory_order_release);
   state.generation.fetch_add(1, std::memory_order_release);
   state.generation.notify_all();
   state.work(0);
-  for (std::int32_t left = state.busy.load(std::memory_order_acquire); left != 0;
-       left = state.busy.load(std::memory_order_acquire)) {
-    state.wait_while_equal(state.busy, left);
+  for (std::int32_t done = state.done.load(std::memory_order_acquire); done != tasks;
+       done = state.done.load(std::memory_order_acquire)) {
+    state.wait_while_equal(state.done, done);
   }
-  if (state.failed.load(std::memory_order_relaxed)) std::rethrow_exception(state.error);
+  if (state.failed.load(std::memory_order_acquire)) std::rethrow_exception(state.error);
 }
 
 }  // namespace zt::cpu

@@ -1,0 +1,104 @@
+#include "app/prove.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+
+#include "core/errors.h"
+#include "core/json_text.h"
+#include "data/source.h"
+#include "device/cpu/instruction_set.h"
+#include "train/curve.h"
+#include "train/words.h"
+
+namespace zt {
+
+namespace {
+
+// The largest micro-batch up to the config's own that every number of ranks can be dealt evenly.
+std::int64_t common_micro_batch(const BatchSettings& batch, const std::vector<int>& ranks) {
+  std::int64_t multiple = 1;
+  for (const int count : ranks) multiple = std::lcm(multiple, static_cast<std::int64_t>(count));
+  if (batch.train % multiple != 0) {
+    const std::int64_t below = batch.train / multiple * multiple;
+    throw UserError("a global batch of " + std::to_string(batch.train) + " cannot be dealt evenly to all of these ranks: use " +
+                    (below > 0 ? std::to_string(below) + " or " : "") + std::to_string(below + multiple) +
+                    " with --set train_batch_size=N, or other --ranks");
+  }
+  std::int64_t micro = std::min(batch.micro, batch.train / multiple);
+  while ((batch.train / multiple) % micro != 0) --micro;
+  return micro;
+}
+
+std::string hex(std::uint64_t value) {
+  std::array<char, 24> text{};
+  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(value));
+  return text.data();
+}
+
+nlohmann::ordered_json row_of(const Curve& curve, int ranks, int stage, std::int64_t accumulation, bool same) {
+  nlohmann::ordered_json row;
+  row["ranks"] = ranks;
+  row["stage"] = stage;
+  row["accumulation"] = accumulation;
+  row["loss"] = curve.steps.back().loss;
+  row["skipped"] = std::count_if(curve.steps.begin(), curve.steps.end(), [](const CurveStep& step) { return step.skipped; });
+  row["weights_checksum"] = hex(curve.checksum);
+  row["same"] = same;
+  row["elements_sent"] = curve.elements_sent;
+  row["elements_planned"] = curve.elements_planned;
+  row["bytes_held"] = std::accumulate(curve.held.begin(), curve.held.end(), std::int64_t{0});
+  row["bytes_planned"] = curve.plan.total();
+  return row;
+}
+
+}  // namespace
+
+int prove(ResolvedConfig config, const std::vector<int>& ranks, const std::vector<int>& stages, int steps, bool json) {
+  if (const auto level = cpu::instruction_level_from(config.settings.device.instruction_set)) cpu::limit_instruction_set(*level);
+  const Dataset dataset = open_dataset(config.settings);
+  if (dataset.vocab_size > 0) settle(config, {.vocab_size = dataset.vocab_size, .threads = {}, .communicator = {}, .ranks_per_node = {}, .instruction_set = {}});
+  Settings settings = config.settings;
+  settings.batch.micro = common_micro_batch(settings.batch, ranks);
+  settings.device.threads = std::max(1, settings.device.threads);
+  settings.training.max_steps = steps;
+  settings.training.sample_prompt.clear();
+  // In 16 bits the sums must be fp32: else they are rounded once a step on one rank and more often on several.
+  if (is_16_bit(settings.dtype)) settings.grad_accum_dtype = "fp32";
+
+  if (!json) {
+    std::printf("%d steps in %s, global batch %lld = micro-batches of %lld, gradients summed in fp32, %s\n", steps,
+                std::string(name_of(settings.dtype)).c_str(), static_cast<long long>(settings.batch.train),
+                static_cast<long long>(settings.batch.micro), std::string(cpu::name_of(cpu::instruction_level())).c_str());
+    std::printf("%5s %5s %4s  %-15s %7s  %-16s  %-9s %s\n", "ranks", "stage", "A", "last loss", "skipped", "weights", "bytes", "elements sent");
+  }
+  nlohmann::ordered_json table = nlohmann::ordered_json::array();
+  std::optional<Curve> first;
+  bool all_same = true;
+  for (const int count : ranks) {
+    for (const int stage : stages) {
+      const Settings here = at(settings, count, stage);
+      const Curve curve = trace_curve(here, dataset, count);
+      if (!first) first = curve;
+      const bool same = curve.same_bits(*first);
+      all_same = all_same && same;
+      table.push_back(row_of(curve, count, stage, here.batch.accumulation, same));
+      if (json) continue;
+      const auto& row = table.back();
+      const bool as_planned = row["bytes_held"] == row["bytes_planned"];
+      std::printf("%5d %5d %4lld  %-15s %7d  %-16s  %-9s %s%s\n", count, stage, static_cast<long long>(here.batch.accumulation),
+                  significant(curve.steps.back().loss, 9).c_str(), row["skipped"].get<int>(), hex(curve.checksum).c_str(),
+                  as_planned ? "as plan" : "NOT PLAN", curve.elements_sent == curve.elements_planned ? "as plan" : "NOT PLAN",
+                  same ? "" : "   DIFFERS from the first row");
+      std::fflush(stdout);
+    }
+  }
+  if (json) {
+    std::printf("%s\n", json_text(table, 2).c_str());
+  } else {
+    std::printf("%s\n", all_same ? "one curve: every row has the same bits" : "rows differ");
+  }
+  return all_same ? 0 : 1;
+}
+
+}  // namespace zt

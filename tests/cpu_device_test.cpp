@@ -1,0 +1,126 @@
+#include "device/cpu/cpu_device.h"
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "catch_compat.h"
+#include "core/errors.h"
+
+using namespace zt;
+
+namespace {
+
+MatMul square_product(const Buffer& a, const Buffer& b, const Buffer& out, std::int64_t size) {
+  return {.a = a.view(DType::f16),
+          .b = b.view(DType::f16),
+          .out = out.view(DType::f16),
+          .m = size,
+          .n = size,
+          .k = size,
+          .lda = size,
+          .ldb = size,
+          .ldc = size};
+}
+
+}  // namespace
+
+TEST_CASE("buffers are zeroed, aligned and on the ledger until they are given back") {
+  cpu::CpuDevice device(1);
+  for (const std::int64_t bytes : {0, 1, 1000, 3 << 20}) {
+    Buffer buffer = device.allocate(bytes, MemoryCategory::data, "test");
+    CHECK(buffer.bytes() == bytes);
+    CHECK(reinterpret_cast<std::uintptr_t>(buffer.data()) % 64 == 0);
+    for (std::int64_t i = 0; i < bytes; i += 97) REQUIRE(buffer.as<char>()[i] == 0);
+    CHECK(device.ledger().total() == bytes);
+    buffer = {};
+    CHECK(device.ledger().total() == 0);
+  }
+}
+
+TEST_CASE("a buffer may live longer than its device") {
+  Buffer buffer;
+  {
+    cpu::CpuDevice device(2);
+    buffer = device.allocate(2 << 20, MemoryCategory::data, "test");
+  }
+  buffer.as<char>()[5] = 1;
+  CHECK(buffer.as<char>()[5] == 1);
+}
+
+TEST_CASE("memory that does not suffice is the user's error and names the category") {
+  cpu::CpuDevice device(1);
+  try {
+    device.allocate(std::int64_t{1} << 60, MemoryCategory::optimizer, "moments");
+    FAIL("so much memory cannot be had");
+  } catch (const UserError& error) {
+    CHECK(std::string(error.what()).find("optimizer") != std::string::npos);
+    CHECK(std::string(error.what()).find("moments") != std::string::npos);
+  }
+}
+
+TEST_CASE("an operation runs in reserved scratch memory only") {
+  cpu::CpuDevice device(2);
+  constexpr std::int64_t size = 200;
+  const Buffer a = device.allocate(size * size * 2, MemoryCategory::activations, "a");
+  const Buffer b = device.allocate(size * size * 2, MemoryCategory::activations, "b");
+  const Buffer out = device.allocate(size * size * 2, MemoryCategory::activations, "out");
+  const MatMul op = square_product(a, b, out, size);
+  CHECK_THROWS_AS(device.run(Stream::compute, op), std::logic_error);
+  device.prepare(op);
+  device.reserve_workspace();
+  CHECK(device.ledger().current().at(static_cast<std::size_t>(MemoryCategory::workspace)) ==
+        cpu::workspace_bytes(cpu::workspace_need(op), 2));
+  device.run(Stream::compute, op);
+  CHECK(out.as<std::uint16_t>()[size] == 0);
+  CHECK_THROWS_AS(device.run(Stream::compute, square_product(a, b, out, 300)), std::logic_error);
+}
+
+TEST_CASE("misaligned buffers give the same bits") {
+  constexpr std::int64_t size = 130;
+  std::string bits;
+  for (const std::int64_t misalignment : {0, 4, 36}) {
+    const cpu::CpuDeviceOptions options{.misalignment = misalignment};
+    cpu::CpuDevice device(2, &options);
+    const Buffer a = device.allocate(size * size * 2, MemoryCategory::activations, "a");
+    const Buffer out = device.allocate(size * size * 2, MemoryCategory::activations, "out");
+    CHECK(reinterpret_cast<std::uintptr_t>(out.data()) % 64 == static_cast<std::uintptr_t>(misalignment));
+    for (std::int64_t i = 0; i < size * size; ++i) {
+      a.as<f16_t>()[i] = from_float<f16_t>(static_cast<float>(i % 13) - 6.1F);
+    }
+    const MatMul op = square_product(a, a, out, size);
+    device.prepare(op);
+    device.reserve_workspace();
+    device.run(Stream::compute, op);
+    const std::string found(out.as<char>(), static_cast<std::size_t>(out.bytes()));
+    if (bits.empty()) bits = found;
+    CHECK(found == bits);
+  }
+}
+
+TEST_CASE("events are numbers and only recorded ones can be waited for") {
+  cpu::CpuDevice device(1);
+  device.synchronize(Event{});
+  const Event event = device.record(Stream::gather);
+  device.wait(Stream::compute, event);
+  device.synchronize(Stream::reduce);
+  CHECK_THROWS_AS(device.synchronize(Event{event.id + 100}), std::logic_error);
+}
+
+TEST_CASE("operations have names, outputs and flops") {
+  CHECK(name_of(Operation(MatMul{})) == "matmul");
+  CHECK(name_of(Operation(Checksum{})) == "checksum");
+  CHECK(name_of(Activation::gelu_new) == "gelu_new");
+  float values[6] = {};
+  Fill fill;
+  fill.out = {values, 6, DType::f32};
+  REQUIRE(outputs_of(fill).size() == 1);
+  CHECK(outputs_of(fill).front().data == values);
+  CHECK(outputs_of(Checksum{}).empty());
+  MatMul product;
+  product.m = 2, product.n = 3, product.k = 5;
+  CHECK(product_flops(product) == 60.0);
+  AttentionForward forward;
+  forward.batch = 2, forward.heads = 3, forward.length = 4, forward.head_size = 5;
+  CHECK(product_flops(forward) == 2.0 * 2 * 3 * 10 * 5 * 2);
+}
