@@ -64,12 +64,15 @@ fi
 echo "installing ${missing[*]}" >&2
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-run() {
-  if ! "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive "$@" >"$log" 2>&1 </dev/null; then
-    tail -n 20 "$log" >&2
-    echo "install_packages: failed: $*" >&2
-    exit 1
-  fi
-}
-run apt-get update --quiet
-run apt-get install --quiet --yes --no-install-recommends "${missing[@]}"
+run() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive "$@" >"$log" 2>&1 </dev/null; }
+
+# A list that cannot be fetched need not matter: the packages may come from another.
+if ! run apt-get update --quiet; then
+  tail -n 5 "$log" >&2
+  echo "install_packages: apt-get update failed; going on with the lists that are there" >&2
+fi
+if ! run apt-get install --quiet --yes --no-install-recommends "${missing[@]}"; then
+  tail -n 20 "$log" >&2
+  echo "install_packages: apt-get could not install ${missing[*]}" >&2
+  exit 1
+fi
