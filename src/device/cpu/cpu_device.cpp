@@ -82,14 +82,15 @@ CpuDevice::~CpuDevice() = default;
 
 Buffer CpuDevice::allocate(std::int64_t bytes, MemoryCategory category, const std::string& name) {
   if (bytes < 0) throw std::logic_error("a buffer of negative size: " + name);
-  const std::int64_t whole = round_up(std::max<std::int64_t>(bytes, 1) + options_.misalignment, alignment);
+  const std::int64_t misalignment = category == MemoryCategory::workspace ? 0 : options_.misalignment;
+  const std::int64_t whole = round_up(std::max<std::int64_t>(bytes, 1) + misalignment, alignment);
   void* const data = allocate_zeroed(whole);
   if (data == nullptr) {
     throw UserError("not enough memory: " + std::to_string(bytes) + " bytes for " + std::string(zt::name_of(category)) +
                     " (" + name + "), with " + std::to_string(ledger_->total()) + " bytes allocated before");
   }
   ledger_->add(category, name, bytes);
-  return {static_cast<std::byte*>(data) + options_.misalignment, bytes,
+  return {static_cast<std::byte*>(data) + misalignment, bytes,
           [ledger = ledger_, data, whole, bytes, category, name] {
             free_memory(data, whole);
             ledger->remove(category, name, bytes);
@@ -102,8 +103,7 @@ void CpuDevice::reserve_workspace() {
   const std::int64_t bytes = workspace_bytes(prepared_, threads());
   if (bytes > workspace_bytes(reserved_, threads())) {
     workspace_ = {};
-    // One alignment more, so that kernels find theirs even in a buffer that a test has misaligned.
-    workspace_ = allocate(bytes + (options_.misalignment == 0 ? 0 : alignment), MemoryCategory::workspace, "kernels");
+    workspace_ = allocate(bytes, MemoryCategory::workspace, "kernels");
   }
   reserved_ = prepared_;
 }
@@ -111,10 +111,7 @@ void CpuDevice::reserve_workspace() {
 void CpuDevice::run(Stream, const Operation& operation) {
   Context context{.pool = pool_};
   context.per_worker = round_up(reserved_.per_worker, alignment);
-  if (workspace_) {
-    const auto address = reinterpret_cast<std::uintptr_t>(workspace_.data());
-    context.workers = workspace_.at(static_cast<std::int64_t>((alignment - address % alignment) % alignment));
-  }
+  context.workers = workspace_.as<std::byte>();
   context.shared = context.workers + context.per_worker * threads();
   context.shared_bytes = round_up(reserved_.shared, alignment);
   std::visit(
