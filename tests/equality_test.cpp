@@ -143,6 +143,7 @@ TEST_CASE("Threads, alignment of buffers, recomputation, pretended nodes, queued
       CHECK(nodes.same_bits(reference));
       require_plan_is_kept(nodes);
       CHECK(trace_curve(base, data, 2, {.lazy = true}).same_bits(reference));
+      CHECK(trace_curve(base, data, 2, {.compute_late = true}).same_bits(reference));
     }
   }
 }
