@@ -184,7 +184,7 @@ EvaluationResult Session::evaluate() {
 }
 
 std::int32_t Session::next_token(const std::vector<std::int32_t>& tokens, float uniform) {
-  constexpr double temperature = 0.8;
+  constexpr double temperature = 0.5;
   communicator_.set_purpose(Purpose::evaluation);
   engine_->forget_gathered();
   const auto window = static_cast<std::size_t>(settings_.model.gpt.n_positions);

@@ -57,7 +57,7 @@ class Session {
 
   EvaluationResult evaluate();
   // A token after `tokens` (the last n_positions of them count), drawn with the given uniform number in [0, 1) at
-  // temperature 0.8. All ranks call it with the same arguments and get the same token.
+  // temperature 0.5. All ranks call it with the same arguments and get the same token.
   std::int32_t next_token(const std::vector<std::int32_t>& tokens, float uniform);
 
   std::uint64_t weights_checksum();
