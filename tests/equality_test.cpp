@@ -5,6 +5,7 @@
 #include "catch_compat.h"
 #include "tiny_models.h"
 #include "train/curve.h"
+#include "zero/engine.h"
 
 using namespace zt;
 using namespace zt::test;
@@ -142,6 +143,7 @@ TEST_CASE("Threads, alignment of buffers, recomputation, pretended nodes, queued
       CHECK(nodes.same_bits(reference));
       require_plan_is_kept(nodes);
       CHECK(trace_curve(base, data, 2, {.lazy = true}).same_bits(reference));
+      CHECK(trace_curve(base, data, 2, {.compute_late = true}).same_bits(reference));
     }
   }
 }
@@ -174,4 +176,60 @@ TEST_CASE("Another seed, another learning rate or another clip gives other bits:
   other = settings;
   other.optimizer.learning_rate *= 1.0001;
   CHECK(!trace_curve(at(other, 2, 1), data, 2).same_bits(reference));
+}
+
+TEST_CASE("Model states are the formula's bytes exactly where tensors need no padding") {
+  Settings base = tiny_mlp();
+  base.model.mlp.layers = {256, 256, 256, 512};  // every tensor and slice a multiple of 128 elements at 1, 2 and 4 ranks
+  base.model.mlp.bias = false;
+  base.training.max_steps = 1;
+  const Dataset data = data_for(base);
+  for (const std::string optimizer : {"AdamW", "SGD"}) {
+    for (const DType dtype : all_dtypes) {
+      for (const int ranks : {1, 2, 4}) {
+        for (const int accumulation : {1, 4}) {
+          for (int stage = 0; stage <= 3; ++stage) {
+            INFO("stage " << stage << ", " << ranks << " ranks, A = " << accumulation << ", " << name_of(dtype));
+            Settings settings = with_batch(base, 2, accumulation, ranks);
+            settings.optimizer.type = optimizer;
+            settings.dtype = dtype;
+            settings.loss_scale.initial_scale_power = 4;
+            settings.zero.stage = stage;
+            const Curve curve = trace_curve(settings, data, ranks);
+            const auto bytes = [&](MemoryCategory category) { return curve.held.at(static_cast<std::size_t>(category)); };
+            const std::int64_t states = bytes(MemoryCategory::parameters) + bytes(MemoryCategory::gradients) +
+                                        bytes(MemoryCategory::optimizer);
+            CHECK(static_cast<double>(states) ==
+                  curve.plan.formula_bytes * static_cast<double>(curve.plan.parameters));
+            CHECK(curve.padding == 0);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("The formula's bytes per parameter are the table's") {
+  const Precision bf16 = precision_preset(DType::bf16, 1, "");
+  const Precision bf16_accumulating = precision_preset(DType::bf16, 4, "");
+  const Precision fp32 = precision_preset(DType::f32, 1, "");
+  for (const double n : {1.0, 2.0, 64.0}) {
+    const int ranks = static_cast<int>(n);
+    const auto adam = [&](int stage, const Precision& precision, int accumulation) {
+      return formula_bytes_per_parameter(stage, ranks, precision, accumulation, 2);
+    };
+    CHECK(adam(0, bf16, 1) == 16.0);
+    CHECK(adam(1, bf16, 1) == 4.0 + 12.0 / n);
+    CHECK(adam(2, bf16, 1) == 2.0 + 14.0 / n);
+    CHECK(adam(3, bf16, 1) == 16.0 / n);
+    CHECK(adam(0, bf16_accumulating, 4) == 18.0);
+    CHECK(adam(1, bf16_accumulating, 4) == 4.0 + 16.0 / n);
+    CHECK(adam(2, bf16_accumulating, 4) == 2.0 + 16.0 / n);
+    CHECK(adam(3, bf16_accumulating, 4) == 18.0 / n);
+    CHECK(adam(0, fp32, 1) == 16.0);
+    CHECK(adam(1, fp32, 1) == 8.0 + 8.0 / n);
+    CHECK(adam(1, fp32, 4) == 8.0 + 12.0 / n);
+    CHECK(adam(2, fp32, 1) == 4.0 + 12.0 / n);
+    CHECK(adam(3, fp32, 4) == 16.0 / n);
+  }
 }

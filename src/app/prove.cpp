@@ -21,7 +21,8 @@ std::int64_t common_micro_batch(const BatchSettings& batch, const std::vector<in
   for (const int count : ranks) multiple = std::lcm(multiple, static_cast<std::int64_t>(count));
   if (batch.train % multiple != 0) {
     const std::int64_t below = batch.train / multiple * multiple;
-    throw UserError("a global batch of " + std::to_string(batch.train) + " cannot be dealt evenly to all of these ranks: use " +
+    throw UserError("a global batch of " + std::to_string(batch.train) +
+                    " cannot be dealt evenly to all of these ranks: use " +
                     (below > 0 ? std::to_string(below) + " or " : "") + std::to_string(below + multiple) +
                     " with --set train_batch_size=N, or other --ranks");
   }
@@ -42,7 +43,8 @@ nlohmann::ordered_json row_of(const Curve& curve, int ranks, int stage, std::int
   row["stage"] = stage;
   row["accumulation"] = accumulation;
   row["loss"] = curve.steps.back().loss;
-  row["skipped"] = std::count_if(curve.steps.begin(), curve.steps.end(), [](const CurveStep& step) { return step.skipped; });
+  row["skipped"] =
+      std::count_if(curve.steps.begin(), curve.steps.end(), [](const CurveStep& step) { return step.skipped; });
   row["weights_checksum"] = hex(curve.checksum);
   row["same"] = same;
   row["elements_sent"] = curve.elements_sent;
@@ -55,9 +57,15 @@ nlohmann::ordered_json row_of(const Curve& curve, int ranks, int stage, std::int
 }  // namespace
 
 int prove(ResolvedConfig config, const std::vector<int>& ranks, const std::vector<int>& stages, int steps, bool json) {
-  if (const auto level = cpu::instruction_level_from(config.settings.device.instruction_set)) cpu::limit_instruction_set(*level);
+  if (const auto level = cpu::instruction_level_from(config.settings.device.instruction_set))
+    cpu::limit_instruction_set(*level);
   const Dataset dataset = open_dataset(config.settings);
-  if (dataset.vocab_size > 0) settle(config, {.vocab_size = dataset.vocab_size, .threads = {}, .communicator = {}, .ranks_per_node = {}, .instruction_set = {}});
+  if (dataset.vocab_size > 0)
+    settle(config, {.vocab_size = dataset.vocab_size,
+                    .threads = {},
+                    .communicator = {},
+                    .ranks_per_node = {},
+                    .instruction_set = {}});
   Settings settings = config.settings;
   settings.batch.micro = common_micro_batch(settings.batch, ranks);
   settings.device.threads = std::max(1, settings.device.threads);
@@ -69,8 +77,10 @@ int prove(ResolvedConfig config, const std::vector<int>& ranks, const std::vecto
   if (!json) {
     std::printf("%d steps in %s, global batch %lld = micro-batches of %lld, gradients summed in fp32, %s\n", steps,
                 std::string(name_of(settings.dtype)).c_str(), static_cast<long long>(settings.batch.train),
-                static_cast<long long>(settings.batch.micro), std::string(cpu::name_of(cpu::instruction_level())).c_str());
-    std::printf("%5s %5s %4s  %-15s %7s  %-16s  %-9s %s\n", "ranks", "stage", "A", "last loss", "skipped", "weights", "bytes", "elements sent");
+                static_cast<long long>(settings.batch.micro),
+                std::string(cpu::name_of(cpu::instruction_level())).c_str());
+    std::printf("%5s %5s %4s  %-15s %7s  %-16s  %-9s %s\n", "ranks", "stage", "A", "last loss", "skipped", "weights",
+                "bytes", "elements sent");
   }
   nlohmann::ordered_json table = nlohmann::ordered_json::array();
   std::optional<Curve> first;
@@ -86,12 +96,21 @@ int prove(ResolvedConfig config, const std::vector<int>& ranks, const std::vecto
       if (json) continue;
       const auto& row = table.back();
       const bool as_planned = row["bytes_held"] == row["bytes_planned"];
-      std::printf("%5d %5d %4lld  %-15s %7d  %-16s  %-9s %s%s\n", count, stage, static_cast<long long>(here.batch.accumulation),
-                  significant(curve.steps.back().loss, 9).c_str(), row["skipped"].get<int>(), hex(curve.checksum).c_str(),
-                  as_planned ? "as plan" : "NOT PLAN", curve.elements_sent == curve.elements_planned ? "as plan" : "NOT PLAN",
+      std::printf("%5d %5d %4lld  %-15s %7d  %-16s  %-9s %s%s\n", count, stage,
+                  static_cast<long long>(here.batch.accumulation), significant(curve.steps.back().loss, 9).c_str(),
+                  row["skipped"].get<int>(), hex(curve.checksum).c_str(), as_planned ? "as plan" : "NOT PLAN",
+                  curve.elements_sent == curve.elements_planned ? "as plan" : "NOT PLAN",
                   same ? "" : "   DIFFERS from the first row");
       std::fflush(stdout);
     }
+  }
+  const auto& steps_of_first = first->steps;
+  const bool none_applied =
+      std::all_of(steps_of_first.begin(), steps_of_first.end(), [](const CurveStep& step) { return step.skipped; });
+  if (none_applied) {
+    std::fprintf(stderr,
+                 "warning: every step was skipped while the loss scale came down: the weights are the initial ones; "
+                 "more --steps, or a lower fp16.initial_scale_power, prove more\n");
   }
   if (json) {
     std::printf("%s\n", json_text(table, 2).c_str());

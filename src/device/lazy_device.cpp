@@ -7,8 +7,11 @@ namespace zt {
 LazyDevice::~LazyDevice() = default;
 
 void LazyDevice::put(Stream stream, std::function<void()> function) {
-  if (running_ > 0) {
+  const bool at_once = order_ == Order::compute_late && stream != Stream::compute;
+  if (running_ > 0 || at_once) {
+    ++running_;
     function();
+    --running_;
     return;
   }
   const auto index = static_cast<std::size_t>(stream);

@@ -1,6 +1,7 @@
 // A device that runs nothing before somebody waits for it: operations queue on their streams and are executed, in
 // dependency order, when an event is synchronized. Code that forgets to wait for an event reads old values here, on
-// a CPU too. For tests.
+// a CPU too. Two orders: every stream as late as possible, which shows who reads too early; and computing as late as
+// possible with the other streams at once, which shows who overwrites too early. For tests.
 #pragma once
 
 #include <array>
@@ -14,7 +15,8 @@ namespace zt {
 
 class LazyDevice final : public DeviceDecorator {
  public:
-  explicit LazyDevice(Device& inner) : DeviceDecorator(inner) {}
+  enum class Order : std::uint8_t { all_late, compute_late };
+  explicit LazyDevice(Device& inner, Order order = Order::all_late) : DeviceDecorator(inner), order_(order) {}
   ~LazyDevice() override;
 
   void run(Stream stream, const Operation& operation) override;
@@ -38,6 +40,7 @@ class LazyDevice final : public DeviceDecorator {
   void put(Stream stream, std::function<void()> function);
   void run_until(std::size_t stream, std::int64_t number);
 
+  Order order_;
   std::array<std::deque<Task>, stream_count> queues_;
   std::array<std::int64_t, stream_count> last_{};
   std::map<std::int64_t, Mark> marks_;

@@ -25,8 +25,8 @@ Curve run_rank(const Settings& settings, const Dataset& dataset, Communicator& c
   cpu::CpuDevice cpu(settings.device.threads, &device_options);
   for (const Operation& operation : curve.plan.operations) cpu.prepare(operation);
   cpu.reserve_workspace();
-  LazyDevice lazy(cpu);
-  Device& device = options.lazy ? static_cast<Device&>(lazy) : cpu;
+  LazyDevice lazy(cpu, options.compute_late ? LazyDevice::Order::compute_late : LazyDevice::Order::all_late);
+  Device& device = options.lazy || options.compute_late ? static_cast<Device&>(lazy) : cpu;
 
   Session session(settings, device, communicator, dataset.training.get(), dataset.validation.get());
   session.initialize();

@@ -35,6 +35,7 @@ struct CurveOptions {
   int ranks_per_node = 0;         // pretended node size
   std::int64_t misalignment = 0;  // bytes by which every private buffer is off a multiple of 64
   bool lazy = false;              // operations wait until somebody waits for them (device/lazy_device.h)
+  bool compute_late = false;      // the other streams run ahead of computing (same)
 };
 
 // `settings`: resolved, with batch sizes for this many ranks, threads set. Runs training.max_steps steps and, with

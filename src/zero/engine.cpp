@@ -53,9 +53,9 @@ std::string Engine::gradient_at(const void* address) const {
   return name;
 }
 
-ConstTensorView Engine::tensor_in(ConstTensorView segment, int unit, int tensor) const {
+ConstTensorView Engine::parameter(int unit, int tensor) const {
   const TensorPlace& place = layout().tensor(layout().unit(unit).tensors.at(static_cast<std::size_t>(tensor)));
-  return segment.part(place.offset, place.count);
+  return readable_parameters(unit, place.segment).part(place.offset, place.count);
 }
 
 bool Engine::sums_in_place() const {

@@ -42,6 +42,7 @@ class Engine : public ParameterAccess {
   virtual void begin_step() {}
   void begin_micro_step(std::int64_t index);
   void begin(Pass pass) override;
+  ConstTensorView parameter(int unit, int tensor) const final;
   GradientView gradient(int unit, int tensor) final;
 
   // For finish_step. What this rank updates of a unit's segment, everything (stage 0) or its slice: the parameters
@@ -76,8 +77,9 @@ class Engine : public ParameterAccess {
 
   // The memory of a unit's segment that this micro-batch's gradients go to.
   virtual TensorView gradient_memory(int unit, Segment segment) = 0;
+  // The whole segment of a unit that is acquired.
+  virtual ConstTensorView readable_parameters(int unit, Segment segment) const = 0;
   virtual void on_begin(Pass /*pass*/) {}
-  ConstTensorView tensor_in(ConstTensorView segment, int unit, int tensor) const;
 
   const std::vector<int>& order() const { return *order_; }
 

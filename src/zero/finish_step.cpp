@@ -12,7 +12,8 @@ namespace zt {
 
 StepSums::StepSums(Device& device)
     : device_(device),
-      buffer_(device.allocate(2 * static_cast<std::int64_t>(sizeof(Accumulator)), MemoryCategory::workspace, "step sums")) {}
+      buffer_(device.allocate(2 * static_cast<std::int64_t>(sizeof(Accumulator)), MemoryCategory::workspace,
+                              "step sums")) {}
 
 void StepSums::clear() {
   device_.run(Stream::compute, Fill{.out = {buffer_.data(), buffer_.bytes() / 4, DType::f32}, .value = 0.0F});

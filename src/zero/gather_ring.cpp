@@ -14,7 +14,8 @@ std::size_t ring_depth(const EngineContext& context, std::int64_t largest_elemen
   std::int64_t depth = 2;
   if (largest_elements > 0) {
     const ZeroSettings& zero = context.zero;
-    if (zero.prefetch_bucket_size > 0) depth = 1 + std::max<std::int64_t>(1, zero.prefetch_bucket_size / largest_elements);
+    if (zero.prefetch_bucket_size > 0)
+      depth = 1 + std::max<std::int64_t>(1, zero.prefetch_bucket_size / largest_elements);
     if (zero.max_live_parameters > 0) {
       const std::int64_t limit = std::max<std::int64_t>(2, zero.max_live_parameters / largest_elements);
       depth = zero.prefetch_bucket_size > 0 ? std::min(depth, limit) : limit;
@@ -33,9 +34,9 @@ GatheredParameters::GatheredParameters(const EngineContext& context)
       dedicated_(context.layout.units().size(), -1) {
   const auto includes = [this](int unit, Segment segment) { return persists(unit, segment); };
   if (Arrangement(context.layout, Extent::whole, DType::f32, DType::f32, includes).bytes() > 0) {
-    persistent_ = std::make_unique<SharedSegments>(context, Extent::whole, MemoryCategory::parameters,
-                                                   "persistent parameters", context.precision.parameter,
-                                                   context.precision.vectors, includes);
+    persistent_ =
+        std::make_unique<SharedSegments>(context, Extent::whole, MemoryCategory::parameters, "persistent parameters",
+                                         context.precision.parameter, context.precision.vectors, includes);
   }
 
   const auto segment_bytes = [&](int unit, Segment segment, bool used) {
@@ -92,7 +93,8 @@ TensorView GatheredParameters::slice(int unit, Segment segment) const {
 TensorView GatheredParameters::slot_view(const Slot& slot, int unit, Segment segment) const {
   std::int64_t offset = slot.byte_offset;
   if (segment == Segment::vectors && !persists(unit, Segment::matrices)) {
-    offset += context_.layout.unit(unit).segment(Segment::matrices).elements * bytes_of(slices_.dtype(Segment::matrices));
+    offset +=
+        context_.layout.unit(unit).segment(Segment::matrices).elements * bytes_of(slices_.dtype(Segment::matrices));
   }
   return {ring_.at(offset), context_.layout.unit(unit).segment(segment).elements, slices_.dtype(segment)};
 }

@@ -55,7 +55,8 @@ void WholeParameters::wait_until_gathered(int unit) {
 }
 
 SliceSums::SliceSums(const EngineContext& context)
-    : arrangement_(context.layout, Extent::slice, context.precision.accumulator, context.precision.vector_accumulator()),
+    : arrangement_(context.layout, Extent::slice, context.precision.accumulator,
+                   context.precision.vector_accumulator()),
       buffer_(context.device.allocate(arrangement_.bytes(), MemoryCategory::gradients, "gradient sums")) {
   context.device.ledger().add_padding(arrangement_.padding_bytes());
 }
@@ -67,8 +68,7 @@ GradientRing::GradientRing(const EngineContext& context)
            unit.segment(Segment::vectors).elements * bytes_of(context.precision.vector_gradient());
   };
   const auto padding = [&](const UnitLayout& unit) {
-    return unit_bytes(unit) -
-           unit.segment(Segment::matrices).used * bytes_of(context.precision.gradient) -
+    return unit_bytes(unit) - unit.segment(Segment::matrices).used * bytes_of(context.precision.gradient) -
            unit.segment(Segment::vectors).used * bytes_of(context.precision.vector_gradient());
   };
   std::int64_t bytes = 0;
@@ -155,8 +155,7 @@ Ticket reduce_unit(const EngineContext& context, int unit, bool first, const std
   Ticket ticket;
   for (const Segment segment : all_segments) {
     if (context.layout.unit(unit).segment(segment).elements == 0) continue;
-    const DType dtype =
-        segment == Segment::matrices ? context.precision.gradient : context.precision.vector_gradient();
+    const DType dtype = segment == Segment::matrices ? context.precision.gradient : context.precision.vector_gradient();
     ticket = context.communicator.reduce_scatter(device, Stream::reduce, region(segment), dtype, sum(segment), first);
   }
   return ticket;

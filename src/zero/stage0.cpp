@@ -20,10 +20,6 @@ class Stage0 final : public Engine {
 
   void acquire(int /*unit*/) override {}
   void release(int /*unit*/) override {}
-  ConstTensorView parameter(int unit, int tensor) const override {
-    const Segment segment = layout().tensor(layout().unit(unit).tensors.at(static_cast<std::size_t>(tensor))).segment;
-    return tensor_in(arrangement_.view(parameters_.data(), unit, segment), unit, tensor);
-  }
 
   void gradients_ready(int unit) override {
     const auto region = [&](Segment segment) {
@@ -48,6 +44,9 @@ class Stage0 final : public Engine {
   void publish(int /*unit*/) override {}
 
  protected:
+  ConstTensorView readable_parameters(int unit, Segment segment) const override {
+    return arrangement_.view(parameters_.data(), unit, segment);
+  }
   TensorView gradient_memory(int unit, Segment segment) override {
     return ring_ ? ring_->memory(unit, segment) : sums_.view(unit, segment);
   }

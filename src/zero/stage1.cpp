@@ -19,10 +19,6 @@ class Stage1 final : public Engine {
 
   void acquire(int unit) override { parameters_.wait_until_gathered(unit); }
   void release(int /*unit*/) override {}
-  ConstTensorView parameter(int unit, int tensor) const override {
-    const Segment segment = layout().tensor(layout().unit(unit).tensors.at(static_cast<std::size_t>(tensor))).segment;
-    return tensor_in(parameters_.view(unit, segment), unit, tensor);
-  }
 
   void gradients_ready(int unit) override {
     Unread& unread = unread_.at(static_cast<std::size_t>(unit));
@@ -38,6 +34,9 @@ class Stage1 final : public Engine {
   void publish(int unit) override { parameters_.gather(unit); }
 
  protected:
+  ConstTensorView readable_parameters(int unit, Segment segment) const override {
+    return parameters_.view(unit, segment);
+  }
   TensorView gradient_memory(int unit, Segment segment) override {
     Unread& unread = unread_.at(static_cast<std::size_t>(unit));
     wait_until_reusable(context(), unread.reduced, unread.ticket);

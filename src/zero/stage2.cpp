@@ -8,20 +8,17 @@ namespace {
 
 class Stage2 final : public Engine {
  public:
-  explicit Stage2(const EngineContext& given) : Engine(given), parameters_(context()), ring_(context()), sums_(context()) {}
+  explicit Stage2(const EngineContext& given)
+      : Engine(given), parameters_(context()), ring_(context()), sums_(context()) {}
 
   void acquire(int unit) override { parameters_.wait_until_gathered(unit); }
   void release(int /*unit*/) override {}
-  ConstTensorView parameter(int unit, int tensor) const override {
-    const Segment segment = layout().tensor(layout().unit(unit).tensors.at(static_cast<std::size_t>(tensor))).segment;
-    return tensor_in(parameters_.view(unit, segment), unit, tensor);
-  }
 
   void gradients_ready(int unit) override {
-    ring_.reduced(unit, reduce_unit(
-                            context(), unit, first_micro_step(),
-                            [&](Segment segment) { return ring_.region(unit, segment); },
-                            [&](Segment segment) { return sums_.view(unit, segment); }));
+    ring_.reduced(unit,
+                  reduce_unit(
+                      context(), unit, first_micro_step(), [&](Segment segment) { return ring_.region(unit, segment); },
+                      [&](Segment segment) { return sums_.view(unit, segment); }));
   }
 
   TensorView resting_parameters(int unit, Segment segment) override { return parameters_.slice(unit, segment); }
@@ -30,6 +27,9 @@ class Stage2 final : public Engine {
   void publish(int unit) override { parameters_.gather(unit); }
 
  protected:
+  ConstTensorView readable_parameters(int unit, Segment segment) const override {
+    return parameters_.view(unit, segment);
+  }
   TensorView gradient_memory(int unit, Segment segment) override { return ring_.memory(unit, segment); }
 
  private:

@@ -7,22 +7,19 @@ namespace {
 
 class Stage3 final : public Engine {
  public:
-  explicit Stage3(const EngineContext& given) : Engine(given), parameters_(context()), ring_(context()), sums_(context()) {}
+  explicit Stage3(const EngineContext& given)
+      : Engine(given), parameters_(context()), ring_(context()), sums_(context()) {}
 
   // The values of the last step are stale, whether it was applied or not.
   void begin_step() override { parameters_.forget(); }
   void acquire(int unit) override { parameters_.acquire(unit); }
   void release(int unit) override { parameters_.release(unit); }
-  ConstTensorView parameter(int unit, int tensor) const override {
-    const Segment segment = layout().tensor(layout().unit(unit).tensors.at(static_cast<std::size_t>(tensor))).segment;
-    return tensor_in(parameters_.view(unit, segment), unit, tensor);
-  }
 
   void gradients_ready(int unit) override {
-    ring_.reduced(unit, reduce_unit(
-                            context(), unit, first_micro_step(),
-                            [&](Segment segment) { return ring_.region(unit, segment); },
-                            [&](Segment segment) { return sums_.view(unit, segment); }));
+    ring_.reduced(unit,
+                  reduce_unit(
+                      context(), unit, first_micro_step(), [&](Segment segment) { return ring_.region(unit, segment); },
+                      [&](Segment segment) { return sums_.view(unit, segment); }));
   }
 
   TensorView resting_parameters(int unit, Segment segment) override { return parameters_.slice(unit, segment); }
@@ -32,6 +29,9 @@ class Stage3 final : public Engine {
   void forget_gathered() override { parameters_.forget(); }
 
  protected:
+  ConstTensorView readable_parameters(int unit, Segment segment) const override {
+    return parameters_.view(unit, segment);
+  }
   TensorView gradient_memory(int unit, Segment segment) override { return ring_.memory(unit, segment); }
   void on_begin(Pass /*pass*/) override { parameters_.begin(order()); }
 
