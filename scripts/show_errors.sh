@@ -19,6 +19,9 @@ printf 'And the earth was without form, and void;\n%.0s' {1..200} >text.txt
 mkdir -p runs/earlier
 echo '{}' >runs/earlier/summary.json
 
+# What the program said, without this folder's name and this moment's free memory.
+said() { sed "s|$folder/||g; s|$folder|.|g; s|only [0-9.]* .B are free|only ... are free|" out; }
+
 # show TITLE ARGUMENTS...: the config is what stands on stdin.
 # shellcheck disable=SC2016  # the backquotes are Markdown
 show() {
@@ -28,7 +31,7 @@ show() {
   "$zerotrain" "$@" >out 2>&1 </dev/null || status=$?
   printf '\n## %s\n\n' "$title"
   if [ -s config.json ]; then printf '```jsonc\n%s\n```\n\n' "$(cat config.json)"; fi
-  printf '```console\n$ zerotrain %s\n%s\n$ echo $?\n%s\n```\n' "$*" "$(sed "s|$folder/||g; s|$folder|.|g" out)" "$status"
+  printf '```console\n$ zerotrain %s\n%s\n$ echo $?\n%s\n```\n' "$*" "$(said)" "$status"
 }
 
 cat <<'TEXT'
