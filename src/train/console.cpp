@@ -2,15 +2,15 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
 #include <utility>
 
 #include <spdlog/logger.h>
-#include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
-#include "core/errors.h"
 #include "train/words.h"
 
 namespace zt {
@@ -19,14 +19,7 @@ Console::Console(const std::string& log_path, bool quiet, bool verbose) {
   screen_ = std::make_shared<spdlog::logger>("screen", std::make_shared<spdlog::sinks::stderr_sink_mt>());
   screen_->set_pattern("%v");
   screen_->set_level(quiet ? spdlog::level::warn : verbose ? spdlog::level::debug : spdlog::level::info);
-  try {
-    log_ = std::make_shared<spdlog::logger>("log", std::make_shared<spdlog::sinks::basic_file_sink_mt>(log_path));
-  } catch (const spdlog::spdlog_ex& error) {
-    throw UserError(std::string("cannot write the run's log: ") + error.what());
-  }
-  log_->set_pattern("%Y-%m-%d %H:%M:%S %v");
-  log_->set_level(spdlog::level::debug);
-  log_->flush_on(spdlog::level::info);
+  log_ = std::make_unique<LineFile>(log_path);
   bar_ = !quiet && ::isatty(STDERR_FILENO) != 0;
 }
 
@@ -43,25 +36,34 @@ void Console::clear_bar() {
   bar_drawn_ = false;
 }
 
+void Console::log(const std::string& text) {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  std::array<char, 32> time{};
+  std::strftime(time.data(), time.size(), "%Y-%m-%d %H:%M:%S ", &local);
+  log_->append(time.data() + text);
+}
+
 void Console::say(const std::string& text) {
   if (!screen_) return;
   clear_bar();
   screen_->info(text);
-  log_->info(text);
+  log(text);
 }
 
 void Console::detail(const std::string& text) {
   if (!screen_) return;
   clear_bar();
   screen_->debug(text);
-  log_->debug(text);
+  log(text);
 }
 
 void Console::warn(const std::string& text) {
   if (!screen_) return;
   clear_bar();
   screen_->warn("warning: " + text);
-  log_->warn("warning: " + text);
+  log("warning: " + text);
 }
 
 void Console::progress(const ProgressLine& line, bool is_due) {
@@ -84,7 +86,7 @@ void Console::progress(const ProgressLine& line, bool is_due) {
     if (is_due) say(text);
     return;
   }
-  if (is_due) log_->info(text);
+  if (is_due) log(text);
   if (bar_drawn_ && std::chrono::duration<double>(now - last_drawn_).count() < 0.1 && line.step < line.steps) return;
   constexpr std::int64_t width = 24;
   const std::int64_t filled = line.steps > 0 ? width * line.step / line.steps : width;

@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "core/files.h"
+
 namespace spdlog {
 class logger;
 }
@@ -24,14 +26,15 @@ class Console {
  public:
   // A console that says nothing (ranks other than the first).
   Console() = default;
-  // log_path: train.log. quiet: errors and warnings only on the screen; verbose: more than usual.
+  // log_path: train.log, which is appended to; a line that cannot be written is a RunError. quiet: errors and warnings
+  // only on the screen; verbose: more than usual.
   Console(const std::string& log_path, bool quiet, bool verbose);
   ~Console();
   Console(Console&&) noexcept;
   Console& operator=(Console&&) noexcept;
 
-  void say(const std::string& text);      // lines of the run's report
-  void detail(const std::string& text);   // with --verbose, and in the log
+  void say(const std::string& text);     // lines of the run's report
+  void detail(const std::string& text);  // with --verbose, and in the log
   void warn(const std::string& text);
   // A step is done. Redraws the bar (a terminal), or says a line if `is_due`.
   void progress(const ProgressLine& line, bool is_due);
@@ -39,7 +42,9 @@ class Console {
 
  private:
   void clear_bar();
-  std::shared_ptr<spdlog::logger> screen_, log_;
+  void log(const std::string& text);  // a line of train.log, with the time
+  std::shared_ptr<spdlog::logger> screen_;
+  std::unique_ptr<LineFile> log_;
   bool bar_ = false, bar_drawn_ = false;
   std::chrono::steady_clock::time_point started_, last_drawn_;
   std::int64_t first_step_ = -1;
