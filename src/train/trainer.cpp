@@ -188,13 +188,13 @@ int Trainer::run() {
     steps();
     record_.train_seconds = seconds_since(begin);
     finish();
-  } catch (const RunError& error) {
+  } catch (const std::exception& error) {  // PeerFailed too: rank 0 writes the summary, whoever failed
     record_.status = "failed";
     record_.error = error.what();
     if (first_rank()) {
       try {
         write_summary();
-      } catch (const RunError&) {  // the disk may be what failed: the first error is the one to tell
+      } catch (const std::exception&) {  // the disk may be what failed: the first error is the one to tell
       }
     }
     throw;
