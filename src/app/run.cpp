@@ -77,10 +77,6 @@ class Run {
                       std::to_string(line_.ranks));
     }
     prepare(line_.ranks);
-    if (config_.settings.device.communicator == "mpi") {
-      throw UserError("device.communicator \"mpi\" needs mpirun: mpirun -n " + std::to_string(line_.ranks) +
-                      " zerotrain ..., without --ranks");
-    }
     return launch_local_ranks({.ranks = line_.ranks, .ranks_per_node = config_.settings.device.ranks_per_node},
                               [&](Communicator& communicator) { return rank(communicator, ""); });
   }
@@ -118,6 +114,10 @@ class Run {
   // Everything that can be found wrong before ranks exist.
   void prepare(int world_size) {
     config_ = resolve(line_, world_size);
+    if (world_size > 1 && config_.settings.device.communicator == "mpi") {
+      throw UserError("device.communicator \"mpi\" needs mpirun: mpirun -n " + std::to_string(world_size) +
+                      " zerotrain ..., without --ranks");
+    }
     dataset_ = open_dataset(config_.settings);
     claim();
   }
