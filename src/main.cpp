@@ -25,7 +25,10 @@ int say_once(const std::string& message, int code) {
 int main(int argc, char** argv) {
   const auto start = std::chrono::steady_clock::now();
   try {
-    return zt::run(argc, argv, start);
+    const int code = zt::run(argc, argv, start);
+    // What was asked for may be on stdout alone.
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) throw zt::RunError("cannot write to stdout");
+    return code;
   } catch (const zt::UserError& error) {
     return say_once(error.what(), 2);
   } catch (const zt::PeerFailed&) {

@@ -319,7 +319,7 @@ void Trainer::sample() {
   }
   if (!first_rank()) return;
   std::fputs((dataset_.tokenizer->decode(tokens) + "\n").c_str(), stdout);
-  std::fflush(stdout);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) throw RunError("cannot write the sample to stdout");
 }
 
 }  // namespace
