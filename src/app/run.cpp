@@ -33,6 +33,14 @@ ResolvedConfig resolve(const CommandLine& line, int world_size) {
   return resolve_config(line.configs, line.sets, world_size, options);
 }
 
+// The data, able to write the prompt: characters that the vocabulary lacks are found before files are touched.
+Dataset open_data(const Settings& settings) {
+  Dataset dataset = open_dataset(settings);
+  const std::string& prompt = settings.training.sample_prompt;
+  if (dataset.tokenizer != nullptr && !prompt.empty()) dataset.tokenizer->encode(prompt);
+  return dataset;
+}
+
 // Values that a run finds out for itself, as this process would choose them for a world of `ranks`.
 void settle_here(ResolvedConfig& config, const Dataset& dataset, int ranks) {
   cpu::InstructionLevel level = cpu::detected_instruction_level();
@@ -90,7 +98,7 @@ class Run {
       const auto communicator = mpi_communicator(config_.settings.device.ranks_per_node, windows, &note);
       try {
         all_or_none(*communicator, [&] {
-          dataset_ = open_dataset(config_.settings);
+          dataset_ = open_data(config_.settings);
           if (communicator->rank() == 0) claim();
         });
         code = rank(*communicator, note);
@@ -118,7 +126,7 @@ class Run {
       throw UserError("device.communicator \"mpi\" needs mpirun: mpirun -n " + std::to_string(world_size) +
                       " zerotrain ..., without --ranks");
     }
-    dataset_ = open_dataset(config_.settings);
+    dataset_ = open_data(config_.settings);
     claim();
   }
   void claim() { claim_output_directory(config_.settings.training.output_dir, line_.resume, line_.overwrite); }
@@ -162,7 +170,7 @@ int run(int argc, const char* const* argv, std::chrono::steady_clock::time_point
   if (line.dry_run || line.print_config) {
     const int ranks = line.world_size > 0 ? line.world_size : line.ranks > 0 ? line.ranks : world_size_of_mpi();
     ResolvedConfig config = resolve(line, ranks);
-    const Dataset dataset = open_dataset(config.settings);
+    const Dataset dataset = open_data(config.settings);
     if (line.dry_run) {
       print_plan(config, dataset, ranks);
     } else {

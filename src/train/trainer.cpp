@@ -144,10 +144,6 @@ void Trainer::start() {
     if (options_.resume) metrics_->append(R"({"kind": "resume", "step": 0})");
     write_file_atomically(directory + "/config.resolved.json", config_.json.dump(2) + "\n");
   };
-  if (dataset_.tokenizer != nullptr && !settings.training.sample_prompt.empty()) {
-    // Finds characters that the vocabulary lacks now.
-    all_or_none(communicator_, [&] { dataset_.tokenizer->encode(settings.training.sample_prompt); });
-  }
   all_or_none(communicator_, start_records);
   plan_ = make_plan(settings, communicator_.rank(), communicator_.size(), communicator_.ranks_on_node(),
                     scratch_of_device(settings.device));
