@@ -754,6 +754,36 @@ TEST_CASE("stdout holds results only") {
   CHECK(config.at("training").at("output_dir") == place.file("run").string());
 }
 
+TEST_CASE("results that cannot be written to stdout are an error") {
+  const Workplace place;
+  place.write("text.txt", std::string(500, 'a') + std::string(500, 'b'));
+  const Arguments sample = {"--set",  R"(data={"type": "text", "path": "text.txt", "tokenizer": "characters"})",
+                            "--set",  "model.vocab_size=auto",
+                            "--set",  "training.sample_prompt=ab",
+                            "--quiet"};
+  const Arguments to_full_disk = {"sh", "-c", R"(exec "$@" >/dev/full)", "sh"};
+  for (const Arguments& what : {Arguments{"--print-config"}, Arguments{"--dry-run"}, sample, ranks(2) + sample}) {
+    CAPTURE(what);
+    check_fails(place.run(what + Arguments{"--overwrite"}, to_full_disk), 1, "stdout");
+  }
+  CHECK(json_of(place.file("run/summary.json")).at("status") == "failed");
+}
+
+TEST_CASE("a prompt that the vocabulary lacks is found before a run is overwritten") {
+  const Workplace place;
+  place.write("text.txt", std::string(500, 'a') + std::string(500, 'b'));
+  const Arguments sample = {"--set",   R"(data={"type": "text", "path": "text.txt", "tokenizer": "characters"})",
+                            "--set",   "model.vocab_size=auto",
+                            "--quiet", "--overwrite"};
+  check_completes(place.run(sample));
+  const std::string before = contents_of(place.file("run/summary.json"));
+  CHECK(before.size() > 100);
+  for (const int number : {1, 2}) {
+    check_fails(place.run(ranks(number) + sample + Arguments{"--set", "training.sample_prompt=abc"}), 2, "c");
+    CHECK(contents_of(place.file("run/summary.json")) == before);
+  }
+}
+
 TEST_CASE("the generated text goes to stdout, the same at every stage and number of ranks") {
   const Workplace place;
   std::string text;
