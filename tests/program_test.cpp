@@ -154,7 +154,7 @@ bool can_use_mpi() {
     WARN("skipped: there is no mpirun");
     return false;
   }
-  if (run_program({ZEROTRAIN_BINARY, "--version"}, {}).out.find("MPI") == std::string::npos) {
+  if (run_program({ZEROTRAIN_BINARY, "--version"}, {}).out.find(", MPI (") == std::string::npos) {
     WARN("skipped: this build is without MPI");
     return false;
   }
