@@ -37,7 +37,7 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
       "  zerotrain --config configs/mlp.json\n"
       "  zerotrain --ranks 4 --config configs/gpt.json --set zero_optimization.stage=3\n"
       "  mpirun -n 4 zerotrain --config configs/gpt.json\n"
-      "  zerotrain --config configs/gpt.json --dry-run --world-size 64\n\n"
+      "  zerotrain --config configs/gpt.json --dry-run --world-size 8\n\n"
       "Exit codes: 0 done; 1 the run failed once it had begun; 2 found before the first step; 128+signal when stopped.");
   std::string output;
   std::vector<std::string> ranks, stages;

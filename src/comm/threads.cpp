@@ -127,7 +127,7 @@ void run_ranks_as_threads(int ranks, int ranks_per_node, const std::function<voi
           .rank = rank,
           .size = ranks,
           .node_ranks = members,
-          .description = std::to_string(ranks) + " ranks as threads" + describe_nodes(ranks, ranks_per_node),
+          .description = ranks == 1 ? "1 rank" : std::to_string(ranks) + " ranks as threads" + describe_nodes(ranks, ranks_per_node),
           .on_abort = {}};
       // In the control block of a machine a slot is a rank.
       HierarchicalCommunicator communicator(

@@ -84,17 +84,22 @@ void check_memory(const Plan& plan, int ranks_here, std::int64_t available) {
   const std::int64_t needed = plan.total() * ranks_here;
   if (needed <= available) return;
   const auto largest = static_cast<std::size_t>(std::max_element(plan.memory.begin(), plan.memory.end()) - plan.memory.begin());
+  const bool one_rank = plan.ranks == 1;
+  const std::string shard = one_rank ? "on several ranks " : "";
   std::string remedy;
   switch (static_cast<MemoryCategory>(largest)) {
     case MemoryCategory::parameters:
-      remedy = "zero_optimization.stage 3 shards parameters; bf16 halves them; or take more machines";
+      remedy = "bf16 halves parameters; " + shard + "zero_optimization.stage 3 shards them";
       break;
-    case MemoryCategory::gradients: remedy = "zero_optimization.stage 2 or 3 shards gradients"; break;
-    case MemoryCategory::optimizer: remedy = "zero_optimization.stage 1, 2 or 3 shards optimizer states"; break;
-    case MemoryCategory::communication: remedy = "lower stage3_max_live_parameters and stage3_prefetch_bucket_size"; break;
+    case MemoryCategory::gradients: remedy = shard + "zero_optimization.stage 2 or 3 shards gradients"; break;
+    case MemoryCategory::optimizer: remedy = shard + "zero_optimization.stage 1, 2 or 3 shards optimizer states"; break;
+    case MemoryCategory::communication:
+      remedy = "lower stage3_max_live_parameters and stage3_prefetch_bucket_size";
+      break;
     default:
-      remedy = "lower train_micro_batch_size_per_gpu (and raise gradient_accumulation_steps), or recompute blocks with "
-               "activation_checkpointing.every 1";
+      remedy =
+          "lower train_micro_batch_size_per_gpu (and raise gradient_accumulation_steps), or recompute blocks with "
+          "activation_checkpointing.every 1";
   }
   throw UserError("this run needs " + bytes_in_words(plan.total()) + " a rank, " + bytes_in_words(needed) + " for the " +
                   std::to_string(ranks_here) + " rank(s) of this machine, but only " + bytes_in_words(available) +

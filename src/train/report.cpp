@@ -83,7 +83,7 @@ std::vector<std::string> start_block(const Settings& settings, const Plan& plan,
                     " batches: one batch takes from two epochs; each sample still comes once an epoch");
   }
   lines.push_back("precision  " + std::string(name_of(settings.dtype)));
-  lines.push_back("ZeRO       stage " + std::to_string(plan.stage) + ", ranks over " + communicator);
+  lines.push_back("ZeRO       stage " + std::to_string(plan.stage) + ", " + communicator);
   lines.push_back("device     " + device);
   lines.push_back("memory of a rank, planned:");
   for (std::string& line : memory_lines(plan)) lines.push_back(std::move(line));

@@ -4,10 +4,12 @@
 //
 // Blocks are 64 queries: products of 64 x 64 j x D run at 0.9 or more of the rate of large ones (measured: fp32 88-114
 // of 107 GF/s, bf16 180-216 of 215), while blocks of 128 compute up to half as much again above the diagonal at T =
-// 256.
+// 256. Blocks of 32, or products of halves of a block where it meets the diagonal, compute less there but run at lower
+// rates: no faster in fp32, slower in bf16 (measured: T = 256, D = 64).
 #include "device/cpu/attention.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
@@ -76,11 +78,9 @@ struct Shape {
     return p;
   }
 
-  RowDropout dropout_of(const Dropout& dropout, std::int64_t b, std::int64_t h, std::int64_t query) const {
-    return {.probability = dropout.probability,
-            .key = dropout.key,
-            .first_index = static_cast<std::uint64_t>((dropout.first_sample + b) * dropout.elements_per_sample +
-                                                      (h * length + query) * length)};
+  // The first element of a query's row of [H, T, T] per sample, to which dropout is applied.
+  std::int64_t row_start(const Dropout& dropout, std::int64_t b, std::int64_t h, std::int64_t query) const {
+    return b * dropout.elements_per_sample + (h * length + query) * length;
   }
 };
 
@@ -132,12 +132,10 @@ struct ForwardScratch {
     probabilities = reinterpret_cast<std::byte*>(scores);
     if (is_16_bit(shape.panel)) probabilities = placer.place<std::byte>(shape.block * shape.padded, bytes);
     out = placer.place(shape.block * shape.head_size);
-    words = placer.place<std::uint32_t>(shape.padded + 64);
   }
   Placer placer;
   std::byte *queries, *keys, *values, *probabilities;
   float *scores, *out;
-  std::uint32_t* words;
 };
 
 struct BackwardScratch {
@@ -158,12 +156,10 @@ struct BackwardScratch {
       d_scores = placer.place<std::byte>(shape.block * shape.padded, bytes);
     }
     d_queries = placer.place(shape.block * shape.head_size);
-    words = placer.place<std::uint32_t>(shape.padded + 64);
   }
   Placer placer;
   std::byte *queries, *d_out, *keys, *values, *probabilities, *d_scores;
   float *d_keys, *d_values, *scores, *d_probabilities, *d_queries;
-  std::uint32_t* words;
 };
 
 // Tasks into which the queries of a head are cut: part p takes the blocks p, p + parts, ...
@@ -191,7 +187,7 @@ void forward_head(const AttentionForward& op, const Shape& shape, std::int64_t b
       const std::int64_t query = first + r;
       op.log_sum_exp[(b * shape.heads + h) * shape.length + query] =
           softmax_row(s.scores + r * keys, element(shape.panel, s.probabilities, r * keys), query + 1, keys,
-                      shape.scale, shape.format(), shape.dropout_of(op.dropout, b, h, query), s.words);
+                      shape.scale, shape.format(), op.dropout, shape.row_start(op.dropout, b, h, query));
     }
     const auto unused = static_cast<std::size_t>((shape.block - rows) * keys) * size_of(shape.panel);
     std::memset(element(shape.panel, s.probabilities, rows * keys), 0, unused);
@@ -226,13 +222,19 @@ void backward_head(const AttentionBackward& op, const Shape& shape, std::int64_t
     gather(shape, out_at(op.d_out, first), shape.out_stride(), s.d_out, rows, shape.block);
     run_product(shape.scores(keys), s.queries, s.keys, s.scores, nullptr, library);
     run_product(shape.scores(keys), s.d_out, s.values, s.d_probabilities, nullptr, library);
+    // In a loop of their own, as `out` comes from memory and loads of several rows then overlap.
+    std::array<float, largest_block> products{};
+    for (std::int64_t r = 0; r < rows; ++r) {
+      products.at(static_cast<std::size_t>(r)) =
+          dot_row(shape.dtype, out_at(op.d_out, first + r), out_at(op.out, first + r), d);
+    }
     for (std::int64_t r = 0; r < rows; ++r) {
       const std::int64_t query = first + r;
       softmax_row_backward(s.scores + r * keys, s.d_probabilities + r * keys,
                            element(shape.panel, s.probabilities, r * keys), element(shape.panel, s.d_scores, r * keys),
                            query + 1, keys, shape.scale, op.log_sum_exp[(b * shape.heads + h) * shape.length + query],
-                           dot_row(shape.dtype, out_at(op.d_out, query), out_at(op.out, query), d), shape.format(),
-                           shape.dropout_of(op.dropout, b, h, query), s.words);
+                           products.at(static_cast<std::size_t>(r)), shape.format(), op.dropout,
+                           shape.row_start(op.dropout, b, h, query));
     }
     const auto unused = static_cast<std::size_t>((shape.block - rows) * keys) * size_of(shape.panel);
     std::memset(element(shape.panel, s.probabilities, rows * keys), 0, unused);

@@ -19,17 +19,11 @@ struct RowFormat {
   DType stored = DType::f32;   // and kept as this: the same, or fp32 where the processor cannot multiply it
 };
 
-// Dropout of a row: element i of it has this index.
-struct RowDropout {
-  float probability = 0.0F;
-  std::uint64_t key = 0;
-  std::uint64_t first_index = 0;
-};
-
 // probabilities[0, columns) = dropout(softmax(scale * scores)), rounded. Overwrites scores; probabilities may be the
-// same memory if stored as fp32. Returns log(sum(exp(scale * scores))). words: scratch for columns + 64 integers.
+// same memory if stored as fp32. Returns log(sum(exp(scale * scores))). first_element: for dropout, the row's place,
+// counted in elements from the first of this rank's first sample.
 float softmax_row(float* scores, void* probabilities, std::int64_t valid, std::int64_t columns, float scale,
-                  RowFormat format, const RowDropout& dropout, std::uint32_t* words);
+                  RowFormat format, const Dropout& dropout, std::int64_t first_element);
 
 // From the scores, their log_sum_exp and d_probabilities (of the dropped out ones), with product = sum(d_out * out):
 //   probabilities: as softmax_row gives them
@@ -37,7 +31,7 @@ float softmax_row(float* scores, void* probabilities, std::int64_t valid, std::i
 // Both outputs may be the memory of scores and of d_probabilities if stored as fp32.
 void softmax_row_backward(float* scores, float* d_probabilities, void* probabilities, void* d_scores,
                           std::int64_t valid, std::int64_t columns, float scale, float log_sum_exp, float product,
-                          RowFormat format, const RowDropout& dropout, std::uint32_t* words);
+                          RowFormat format, const Dropout& dropout, std::int64_t first_element);
 
 // sum over i of a[i] * b[i] in fp32, both of one dtype, in an order fixed by the count.
 float dot_row(DType dtype, const void* a, const void* b, std::int64_t count);

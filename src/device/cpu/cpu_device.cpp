@@ -147,8 +147,8 @@ void CpuDevice::synchronize(Event event) {
 }
 
 std::string CpuDevice::description() const {
-  return "CPU, " + std::to_string(threads()) + (threads() == 1 ? " thread, " : " threads, ") +
-         std::string(name_of(instruction_level()));
+  return "CPU, " + std::string(name_of(instruction_level())) + ", " + std::to_string(threads()) +
+         (threads() == 1 ? " thread" : " threads");
 }
 
 }  // namespace zt::cpu

@@ -1,13 +1,14 @@
 // Included once per instruction set, between foreach_target.h and the operations: tensors of any dtype as vectors of
 // float, and loops over them.
 //
-// A loop over n elements calls its body for whole vectors and then once for what is left. The rest passes through a
-// padded vector, so each element meets the same instructions wherever it lies, and no address matters.
+// A loop over n elements calls its body for whole vectors and then once for what is left. The rest comes and goes by
+// masked or padded vectors, so each element meets the same instructions wherever it lies, and no address matters.
 
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "core/dtype.h"
 #include "device/cpu/cpu_context.h"
@@ -44,6 +45,8 @@ constexpr bool has_f16_conversion = true;
 constexpr bool has_f16_conversion = false;
 #endif
 #undef ZT_SIMD_HAS_F16
+// Whether the processor loads and stores the first lanes of a vector of 16 or 32 bits without touching the rest.
+constexpr bool has_masked_memory = HWY_TARGET == HWY_AVX3;
 
 // Which elements a loop's body is called for: as many as a vector has, or the first `count` of one.
 struct Whole {};
@@ -138,9 +141,17 @@ HWY_INLINE hn::Vec<D> load(D d, const T* from, Whole) {
 }
 template <class D, typename T>
 HWY_INLINE hn::Vec<D> load(D d, const T* from, Part part) {
-  HWY_ALIGN T padded[hn::MaxLanes(d)] = {};
-  std::memcpy(padded, from, part.count * sizeof(T));
-  return load(d, padded);
+  if constexpr (has_masked_memory && std::is_same_v<T, float>) {
+    return hn::MaskedLoad(hn::FirstN(d, part.count), d, from);
+  } else if constexpr (has_masked_memory) {
+    const hn::Rebind<std::uint16_t, D> d16;
+    const auto* const bits = reinterpret_cast<const std::uint16_t*>(from);
+    return widen(d, T{}, hn::MaskedLoad(hn::FirstN(d16, part.count), d16, bits));
+  } else {
+    HWY_ALIGN T padded[hn::MaxLanes(d)] = {};
+    std::memcpy(padded, from, part.count * sizeof(T));
+    return load(d, padded);
+  }
 }
 template <class D, typename T>
 HWY_INLINE void store(D d, hn::Vec<D> value, T* to, Whole) {
@@ -148,9 +159,17 @@ HWY_INLINE void store(D d, hn::Vec<D> value, T* to, Whole) {
 }
 template <class D, typename T>
 HWY_INLINE void store(D d, hn::Vec<D> value, T* to, Part part) {
-  HWY_ALIGN T padded[hn::MaxLanes(d)];
-  store(d, value, padded);
-  std::memcpy(to, padded, part.count * sizeof(T));
+  if constexpr (has_masked_memory && std::is_same_v<T, float>) {
+    hn::BlendedStore(value, hn::FirstN(d, part.count), d, to);
+  } else if constexpr (has_masked_memory) {
+    const hn::Rebind<std::uint16_t, D> d16;
+    auto* const bits = reinterpret_cast<std::uint16_t*>(to);
+    hn::BlendedStore(narrow(d, T{}, value), hn::FirstN(d16, part.count), d16, bits);
+  } else {
+    HWY_ALIGN T padded[hn::MaxLanes(d)];
+    store(d, value, padded);
+    std::memcpy(to, padded, part.count * sizeof(T));
+  }
 }
 
 // value with zeros in the lanes past a part.
