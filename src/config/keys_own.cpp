@@ -172,11 +172,12 @@ void add_device(std::vector<Key>& t) {
                   .one_of({"shared", "mpi"})
                   .refusing("nccl", no_gpu)
                   .refusing("staged", no_gpu));
-  t.push_back(used_key(integer, "device.ranks_per_node", "pretend that a node holds so many ranks; 0, auto: as they are")
-                  .standard("auto")
-                  .or_auto()
-                  .at_least(0)
-                  .at_most(1 << 20));
+  t.push_back(
+      used_key(integer, "device.ranks_per_node", "pretend that a node holds so many ranks; 0, auto: as they are")
+          .standard("auto")
+          .or_auto()
+          .at_least(0)
+          .at_most(1 << 20));
   t.push_back(used_key(choice, "device.instruction_set", "lowers what the processor offers; auto: all of it")
                   .standard("auto")
                   .or_auto()
