@@ -26,7 +26,8 @@ inline double activate(const std::string& name, double x) {
 
 class DoubleModel {
  public:
-  DoubleModel(const ModelSettings& settings, DoubleWeights weights) : settings_(settings), weights_(std::move(weights)) {}
+  DoubleModel(const ModelSettings& settings, DoubleWeights weights)
+      : settings_(settings), weights_(std::move(weights)) {}
   DoubleWeights& weights() { return weights_; }
 
   // Mean cross entropy of sequences [rows, T].

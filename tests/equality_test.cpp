@@ -24,7 +24,8 @@ void require_stages_agree(const Settings& base, int ranks, const CurveOptions& o
   const Curve reference = trace_curve(at(base, ranks, 0), data, ranks, options);
   require_plan_is_kept(reference);
   for (int stage = 1; stage <= 3; ++stage) {
-    INFO("stage " << stage << ", " << ranks << " ranks, A = " << base.batch.accumulation << ", " << name_of(base.dtype));
+    INFO("stage " << stage << ", " << ranks << " ranks, A = " << base.batch.accumulation << ", "
+                  << name_of(base.dtype));
     const Curve curve = trace_curve(at(base, ranks, stage), data, ranks, options);
     CHECK(curve.same_bits(reference));
     require_plan_is_kept(curve);
@@ -35,7 +36,8 @@ const std::vector<DType> all_dtypes = {DType::f32, DType::bf16, DType::f16};
 
 }  // namespace
 
-TEST_CASE("All stages compute the same bits, at every number of ranks, in every precision, with and without accumulation") {
+TEST_CASE(
+    "All stages compute the same bits, at every number of ranks, in every precision, with and without accumulation") {
   for (const DType dtype : all_dtypes) {
     for (const int ranks : {1, 2, 3, 4, 5, 7}) {
       for (const int accumulation : {1, 4}) {
@@ -114,7 +116,8 @@ TEST_CASE("The number of ranks does not change a bit, with the same micro-batch 
   }
 }
 
-TEST_CASE("Threads, alignment of buffers, recomputation, pretended nodes, queued streams and repetition change no bit") {
+TEST_CASE(
+    "Threads, alignment of buffers, recomputation, pretended nodes, queued streams and repetition change no bit") {
   for (const DType dtype : all_dtypes) {
     Settings settings = with_batch(tiny_gpt(), 3, 2, 2);
     settings.dtype = dtype;
@@ -180,7 +183,8 @@ TEST_CASE("Another seed, another learning rate or another clip gives other bits:
 
 TEST_CASE("Model states are the formula's bytes exactly where tensors need no padding") {
   Settings base = tiny_mlp();
-  base.model.mlp.layers = {256, 256, 256, 512};  // every tensor and slice a multiple of 128 elements at 1, 2 and 4 ranks
+  base.model.mlp.layers = {256, 256, 256,
+                           512};  // every tensor and slice a multiple of 128 elements at 1, 2 and 4 ranks
   base.model.mlp.bias = false;
   base.training.max_steps = 1;
   const Dataset data = data_for(base);
@@ -196,11 +200,12 @@ TEST_CASE("Model states are the formula's bytes exactly where tensors need no pa
             settings.loss_scale.initial_scale_power = 4;
             settings.zero.stage = stage;
             const Curve curve = trace_curve(settings, data, ranks);
-            const auto bytes = [&](MemoryCategory category) { return curve.held.at(static_cast<std::size_t>(category)); };
-            const std::int64_t states = bytes(MemoryCategory::parameters) + bytes(MemoryCategory::gradients) +
-                                        bytes(MemoryCategory::optimizer);
-            CHECK(static_cast<double>(states) ==
-                  curve.plan.formula_bytes * static_cast<double>(curve.plan.parameters));
+            const auto bytes = [&](MemoryCategory category) {
+              return curve.held.at(static_cast<std::size_t>(category));
+            };
+            const std::int64_t states =
+                bytes(MemoryCategory::parameters) + bytes(MemoryCategory::gradients) + bytes(MemoryCategory::optimizer);
+            CHECK(static_cast<double>(states) == curve.plan.formula_bytes * static_cast<double>(curve.plan.parameters));
             CHECK(curve.padding == 0);
           }
         }

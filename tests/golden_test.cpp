@@ -124,13 +124,15 @@ Result train_golden(const golden::GoldenFile& file, const std::string& run, int 
       const std::vector<float> values = file.floats("initial/" + name);
       initial[name].assign(values.begin(), values.end());
     }
-    visit_weights(session.engine(), session.states(), [&](const TensorPlace& tensor, std::int64_t offset, TensorView values) {
-      const std::vector<double>& from = initial.at(tensor.name);
-      if (static_cast<std::int64_t>(from.size()) != tensor.count) throw std::runtime_error(tensor.name + ": other size");
-      for (std::int64_t i = 0; i < values.count; ++i) {
-        values.as<float>()[i] = static_cast<float>(from[static_cast<std::size_t>(offset + i)]);
-      }
-    });
+    visit_weights(session.engine(), session.states(),
+                  [&](const TensorPlace& tensor, std::int64_t offset, TensorView values) {
+                    const std::vector<double>& from = initial.at(tensor.name);
+                    if (static_cast<std::int64_t>(from.size()) != tensor.count)
+                      throw std::runtime_error(tensor.name + ": other size");
+                    for (std::int64_t i = 0; i < values.count; ++i) {
+                      values.as<float>()[i] = static_cast<float>(from[static_cast<std::size_t>(offset + i)]);
+                    }
+                  });
     publish_weights(session.engine(), session.states());
     for (int step = 0; step < steps; ++step) {
       const StepOutcome outcome = session.train_step(0);
@@ -181,7 +183,8 @@ void require_close(const std::vector<double>& ours, const std::vector<float>& th
   REQUIRE(ours.size() == theirs.size());
   for (std::size_t step = 0; step < ours.size(); ++step) {
     INFO("step " << step + 1 << ": ours " << ours[step] << ", PyTorch " << theirs[step]);
-    CHECK(std::abs(ours[step] - static_cast<double>(theirs[step])) <= relative * std::abs(static_cast<double>(theirs[step])));
+    CHECK(std::abs(ours[step] - static_cast<double>(theirs[step])) <=
+          relative * std::abs(static_cast<double>(theirs[step])));
   }
 }
 

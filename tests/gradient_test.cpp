@@ -118,8 +118,8 @@ TEST_CASE("Gradients of a GPT are those of finite differences, over random shape
     gpt.activation_function = activations[static_cast<std::size_t>(trial) % activations.size()];
     settings = with_batch(settings, pick(1, 3), pick(1, 2), 1);
     settings.checkpoint_every = pick(0, 2);
-    INFO("trial " << trial << ": " << gpt.n_layer << " layers, " << gpt.n_head << " heads, " << gpt.n_embd << " wide, T "
-                  << gpt.n_positions << ", V " << gpt.vocab_size << ", " << gpt.activation_function
+    INFO("trial " << trial << ": " << gpt.n_layer << " layers, " << gpt.n_head << " heads, " << gpt.n_embd
+                  << " wide, T " << gpt.n_positions << ", V " << gpt.vocab_size << ", " << gpt.activation_function
                   << (gpt.bias ? ", biases" : "") << (gpt.tie_word_embeddings ? ", tied" : ", untied"));
     require_gradients(settings);
   }

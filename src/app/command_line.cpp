@@ -1,10 +1,9 @@
 #include "app/command_line.h"
 
+#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
 #include <system_error>
-
-#include <CLI/CLI.hpp>
 
 #include "app/version.h"
 #include "core/errors.h"
@@ -19,8 +18,10 @@ std::vector<int> numbers(const std::string& option, const std::vector<std::strin
     int value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
-      throw UserError(option + " must be " + (most < 10 ? std::to_string(least) + " to " + std::to_string(most) : std::to_string(least) + " or more") +
-                      ", not \"" + text + "\"");
+      throw UserError(
+          option + " must be " +
+          (most < 10 ? std::to_string(least) + " to " + std::to_string(most) : std::to_string(least) + " or more") +
+          ", not \"" + text + "\"");
     }
     values.push_back(value);
   }
@@ -38,11 +39,14 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
       "  zerotrain --ranks 4 --config configs/gpt.json --set zero_optimization.stage=3\n"
       "  mpirun -n 4 zerotrain --config configs/gpt.json\n"
       "  zerotrain --config configs/gpt.json --dry-run --world-size 8\n\n"
-      "Exit codes: 0 done; 1 the run failed once it had begun; 2 found before the first step; 128+signal when stopped.");
+      "Exit codes: 0 done; 1 the run failed once it had begun; 2 found before the first step; 128+signal when "
+      "stopped.");
   std::string output;
   std::vector<std::string> ranks, stages;
   bool version = false;
-  app.add_option("verb", line.verb, "What to do: train (the default), or prove: run the config for a few steps over ranks and stages and compare");
+  app.add_option(
+      "verb", line.verb,
+      "What to do: train (the default), or prove: run the config for a few steps over ranks and stages and compare");
   app.add_option("-c,--config", line.configs, "Config file; several are merged left to right, key by key")
       ->type_name("FILE");
   app.add_option("-s,--set", line.sets, "One key, after all files: a.b.c=VALUE (JSON, or else a string)")
@@ -86,7 +90,8 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
   }
   if (*output_option) line.output = output;
   if (line.verb != "train" && line.verb != "prove") {
-    throw UserError("\"" + line.verb + "\" is not something this version does: it has train (with --dry-run and "
+    throw UserError("\"" + line.verb +
+                    "\" is not something this version does: it has train (with --dry-run and "
                     "--print-config) and prove. See zerotrain --help.");
   }
   if (line.configs.empty()) throw UserError("no config: give one with --config FILE, for example configs/gpt.json");
@@ -98,7 +103,9 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
     if (line.steps < 1) throw UserError("--steps must be 1 or more, not " + std::to_string(line.steps));
   } else {
     if (app.count("--stages") + app.count("--steps") + app.count("--json") > 0) {
-      throw UserError("--stages, --steps and --json go with prove; a run's own keys are zero_optimization.stage and training.max_steps");
+      throw UserError(
+          "--stages, --steps and --json go with prove; a run's own keys are zero_optimization.stage and "
+          "training.max_steps");
     }
     if (line.rank_list.size() > 1) throw UserError("--ranks takes one number here; a list goes with prove");
     if (!line.rank_list.empty()) line.ranks = line.rank_list.front();

@@ -18,7 +18,7 @@ struct CommandLine {
   std::optional<std::string> output;   // --output
   bool resume = false, overwrite = false;
   bool dry_run = false, print_config = false;
-  int world_size = 0;                  // --world-size, for --dry-run
+  int world_size = 0;  // --world-size, for --dry-run
   bool quiet = false, verbose = false;
 };
 

@@ -1,10 +1,10 @@
 #include "app/output_directory.h"
 
+#include <unistd.h>
+
 #include <array>
 #include <filesystem>
 #include <system_error>
-
-#include <unistd.h>
 
 #include "core/errors.h"
 
@@ -15,18 +15,20 @@ namespace fs = std::filesystem;
 void claim_output_directory(const std::string& path, bool resume, bool overwrite) {
   static constexpr std::array<const char*, 5> files_of_a_run = {"metrics.jsonl", "summary.json", "config.resolved.json",
                                                                 "train.log", "checkpoints"};
-  const auto refuse = [&](const std::string& why) {
-    throw UserError("training.output_dir: " + path + " " + why);
-  };
+  const auto refuse = [&](const std::string& why) { throw UserError("training.output_dir: " + path + " " + why); };
   std::error_code error;
-  if (fs::exists(path, error) && !fs::is_directory(path, error)) refuse("is a file, not a directory; choose another with --output DIR");
+  if (fs::exists(path, error) && !fs::is_directory(path, error))
+    refuse("is a file, not a directory; choose another with --output DIR");
   fs::create_directories(path, error);
   if (error) refuse("cannot be created: " + error.message() + "; choose another with --output DIR");
   if (::access(path.c_str(), W_OK | X_OK) != 0) refuse("cannot be written to; choose another with --output DIR");
   for (const char* name : files_of_a_run) {
     const fs::path file = fs::path(path) / name;
     if (!fs::exists(file, error) || resume) continue;
-    if (!overwrite) refuse("holds a run already; continue it with --resume, remove it with --overwrite, or choose another with --output DIR");
+    if (!overwrite)
+      refuse(
+          "holds a run already; continue it with --resume, remove it with --overwrite, or choose another with --output "
+          "DIR");
     fs::remove_all(file, error);
     if (error) refuse("holds a run that cannot be removed: " + error.message());
   }

@@ -44,7 +44,8 @@ Dataset open_data(const Settings& settings) {
 // Values that a run finds out for itself, as this process would choose them for a world of `ranks`.
 void settle_here(ResolvedConfig& config, const Dataset& dataset, int ranks) {
   cpu::InstructionLevel level = cpu::detected_instruction_level();
-  if (const auto asked = cpu::instruction_level_from(config.settings.device.instruction_set)) level = std::min(level, *asked);
+  if (const auto asked = cpu::instruction_level_from(config.settings.device.instruction_set))
+    level = std::min(level, *asked);
   int threads = config.settings.device.threads;
   if (threads == 0) threads = std::max(1, allowed_core_count() / ranks);
   LateValues values;
@@ -58,7 +59,8 @@ void settle_here(ResolvedConfig& config, const Dataset& dataset, int ranks) {
 
 void print_plan(ResolvedConfig config, const Dataset& dataset, int ranks) {
   settle_here(config, dataset, ranks);
-  const Plan plan = make_plan(config.settings, 0, ranks, config.settings.device.ranks_per_node, scratch_of_device(config.settings.device));
+  const Plan plan = make_plan(config.settings, 0, ranks, config.settings.device.ranks_per_node,
+                              scratch_of_device(config.settings.device));
   for (const std::string& notice : config.notices) std::printf("notice: %s\n", notice.c_str());
   for (const std::string& text : plan_tables(config.settings, plan)) std::printf("%s\n", text.c_str());
 }
@@ -79,10 +81,11 @@ class Run {
     // Far more ranks than cores only bring the machine to a standstill.
     const int most = std::max(64, 16 * allowed_core_count());
     if (line_.ranks > most) {
-      throw UserError("--ranks " + std::to_string(line_.ranks) + ": this machine has " + std::to_string(allowed_core_count()) +
-                      " core(s) for them, and at most " + std::to_string(most) +
-                      " ranks are started on it; take more machines with mpirun, or look at a plan with --dry-run --world-size " +
-                      std::to_string(line_.ranks));
+      throw UserError(
+          "--ranks " + std::to_string(line_.ranks) + ": this machine has " + std::to_string(allowed_core_count()) +
+          " core(s) for them, and at most " + std::to_string(most) +
+          " ranks are started on it; take more machines with mpirun, or look at a plan with --dry-run --world-size " +
+          std::to_string(line_.ranks));
     }
     prepare(line_.ranks);
     return launch_local_ranks({.ranks = line_.ranks, .ranks_per_node = config_.settings.device.ranks_per_node},
@@ -122,8 +125,8 @@ class Run {
   // Everything that can be found wrong before ranks exist.
   void prepare(int world_size) {
     config_ = resolve(line_, world_size);
-    if (world_size > 1 && config_.settings.device.communicator == "mpi") {
-      throw UserError("device.communicator \"mpi\" needs mpirun: mpirun -n " + std::to_string(world_size) +
+    if (config_.settings.device.communicator == "mpi") {
+      throw UserError("device.communicator \"mpi\" needs mpirun: mpirun -n " + std::to_string(std::max(2, world_size)) +
                       " zerotrain ..., without --ranks");
     }
     dataset_ = open_data(config_.settings);
@@ -161,7 +164,8 @@ int run(int argc, const char* const* argv, std::chrono::steady_clock::time_point
   if (!parsed) return 0;
   const CommandLine& line = *parsed;
   const bool under_mpi = launched_by_mpi();
-  if (under_mpi && line.ranks > 0) throw UserError("--ranks starts ranks itself: use it without mpirun, or mpirun without it");
+  if (under_mpi && line.ranks > 0)
+    throw UserError("--ranks starts ranks itself: use it without mpirun, or mpirun without it");
 
   if (line.verb == "prove") {
     if (under_mpi) throw UserError("prove runs its ranks as threads: start it without mpirun");

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-
 namespace zt {
 
 void all_or_none(Communicator& communicator, const std::function<void()>& work) {
@@ -15,9 +14,11 @@ void all_or_none(Communicator& communicator, const std::function<void()>& work) 
     failure = error.what();
   }
   const std::vector<std::string> failures = communicator.all_gather_strings(failure);
-  const auto first = std::find_if(failures.begin(), failures.end(), [](const std::string& text) { return !text.empty(); });
+  const auto first =
+      std::find_if(failures.begin(), failures.end(), [](const std::string& text) { return !text.empty(); });
   if (first == failures.end()) return;
-  const bool only_some = std::any_of(failures.begin(), failures.end(), [&](const std::string& text) { return text != *first; });
+  const bool only_some =
+      std::any_of(failures.begin(), failures.end(), [&](const std::string& text) { return text != *first; });
   const bool not_the_first = first != failures.begin();
   const std::string who = only_some && not_the_first ? "rank " + std::to_string(first - failures.begin()) + ": " : "";
   fail_together<UserError>(communicator, who + *first);

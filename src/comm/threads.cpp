@@ -123,12 +123,13 @@ void run_ranks_as_threads(int ranks, int ranks_per_node, const std::function<voi
   const auto run = [&](int rank) {
     try {
       const std::vector<int> members = ranks_of_node(rank, ranks, ranks_per_node);
-      HierarchicalCommunicator::Place place{
-          .rank = rank,
-          .size = ranks,
-          .node_ranks = members,
-          .description = ranks == 1 ? "1 rank" : std::to_string(ranks) + " ranks as threads" + describe_nodes(ranks, ranks_per_node),
-          .on_abort = {}};
+      HierarchicalCommunicator::Place place{.rank = rank,
+                                            .size = ranks,
+                                            .node_ranks = members,
+                                            .description = ranks == 1 ? "1 rank"
+                                                                      : std::to_string(ranks) + " ranks as threads" +
+                                                                            describe_nodes(ranks, ranks_per_node),
+                                            .on_abort = {}};
       // In the control block of a machine a slot is a rank.
       HierarchicalCommunicator communicator(
           std::move(place), std::make_unique<NodeWindows>(block, members, rank - members.front(), heap_window_memory()),

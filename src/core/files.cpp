@@ -53,7 +53,7 @@ LineFile::~LineFile() {
 }
 
 void LineFile::append(const std::string& line) {
-  struct stat before{};
+  struct stat before {};
   if (::fstat(file_, &before) != 0) fail("read the size of", path_, errno);
   const int error = write_all(file_, line + "\n");
   if (error == 0) return;

@@ -1,9 +1,8 @@
 // JSON as the program's records have it: every floating-point number with 9 significant digits.
 #pragma once
 
-#include <string>
-
 #include <nlohmann/json.hpp>
+#include <string>
 
 namespace zt {
 

@@ -26,7 +26,8 @@ constexpr std::uint64_t derive_key(std::uint64_t key, std::string_view name) {
 
 // Four 32-bit words for one 64-bit counter.
 constexpr std::array<std::uint32_t, 4> philox(std::uint64_t key, std::uint64_t counter) {
-  std::array<std::uint32_t, 4> x = {static_cast<std::uint32_t>(counter), static_cast<std::uint32_t>(counter >> 32), 0, 0};
+  std::array<std::uint32_t, 4> x = {static_cast<std::uint32_t>(counter), static_cast<std::uint32_t>(counter >> 32), 0,
+                                    0};
   auto k0 = static_cast<std::uint32_t>(key);
   auto k1 = static_cast<std::uint32_t>(key >> 32);
   for (int round = 0; round < 10; ++round) {
@@ -41,7 +42,9 @@ constexpr std::array<std::uint32_t, 4> philox(std::uint64_t key, std::uint64_t c
 }
 
 // The 32 random bits of element `index`: word index % 4 of block index / 4.
-constexpr std::uint32_t random_bits(std::uint64_t key, std::uint64_t index) { return philox(key, index / 4)[index % 4]; }
+constexpr std::uint32_t random_bits(std::uint64_t key, std::uint64_t index) {
+  return philox(key, index / 4)[index % 4];
+}
 
 // Uniform in [0, 1): the upper 24 bits.
 constexpr float uniform_from_bits(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24F; }

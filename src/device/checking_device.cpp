@@ -24,8 +24,12 @@ void CheckingDevice::run(Stream stream, const Operation& operation) {
     if (!output) continue;
     const auto found = first_not_finite(output);
     if (!found) continue;
-    finding_ = NotFiniteFinding{std::string(name_of(operation)), operations_, tensor_at_(output.data), found->element,
-                                output.dtype, found->value};
+    finding_ = NotFiniteFinding{std::string(name_of(operation)),
+                                operations_,
+                                tensor_at_(output.data),
+                                found->element,
+                                output.dtype,
+                                found->value};
     return;
   }
 }

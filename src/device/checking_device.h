@@ -20,8 +20,8 @@ std::optional<NotFinite> first_not_finite(ConstTensorView tensor);
 struct NotFiniteFinding {
   std::string operation;
   std::int64_t operation_number = 0;  // operations run before it
-  std::string tensor;        // in words, or ""
-  std::int64_t element = 0;  // within the tensor
+  std::string tensor;                 // in words, or ""
+  std::int64_t element = 0;           // within the tensor
   DType dtype = DType::f32;
   float value = 0.0F;
 };

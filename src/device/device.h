@@ -79,7 +79,8 @@ class Device {
   virtual void reserve_workspace() = 0;
 
   virtual void run(Stream stream, const Operation& operation) = 0;
-  virtual void copy(Stream stream, void* to, const void* from, std::int64_t bytes) = 0;  // either side may be host memory
+  virtual void copy(Stream stream, void* to, const void* from,
+                    std::int64_t bytes) = 0;  // either side may be host memory
   // A function of the host that takes part in a stream's order (collectives between ranks of a CPU). Operations
   // that it runs on this device execute at once.
   virtual void host_call(Stream stream, std::function<void()> function) = 0;

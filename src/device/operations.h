@@ -93,9 +93,9 @@ struct BiasGradient {
 // out[b, t, :] = token_table[tokens[b, t], :] + position_table[t, :], then dropout. tokens int32 in [0, V).
 struct EmbeddingForward {
   const std::int32_t* tokens = nullptr;  // [B, T]
-  ConstTensorView token_table{};           // [V, C]
-  ConstTensorView position_table{};        // [>= T, C]
-  TensorView out{};                        // [B, T, C]
+  ConstTensorView token_table{};         // [V, C]
+  ConstTensorView position_table{};      // [>= T, C]
+  TensorView out{};                      // [B, T, C]
   std::int64_t batch = 0, length = 0, columns = 0, vocabulary = 0;
   Dropout dropout{};
 };
@@ -105,9 +105,9 @@ struct EmbeddingForward {
 // up to `positions` get 0. The dropout of forward is applied to d_out first.
 struct EmbeddingBackward {
   const std::int32_t* tokens = nullptr;  // [B, T]
-  ConstTensorView d_out{};                 // [B, T, C]
-  TensorView d_token_table{};              // [V, C]
-  TensorView d_position_table{};           // [positions, C]
+  ConstTensorView d_out{};               // [B, T, C]
+  TensorView d_token_table{};            // [V, C]
+  TensorView d_position_table{};         // [positions, C]
   bool add_token = false, add_position = false;
   std::int64_t batch = 0, length = 0, columns = 0, vocabulary = 0, positions = 0;
   Dropout dropout{};
@@ -117,14 +117,14 @@ struct EmbeddingBackward {
 // out = (sum - mean) * rstd * weight + bias with mean and rstd = 1 / sqrt(var + epsilon) of the rounded sum
 // per row (biased variance, two passes), both stored for backward. bias optional.
 struct LayerNormForward {
-  ConstTensorView in{};       // [rows, C]
-  ConstTensorView delta{};  // [rows, C], optional
-  TensorView sum{};         // [rows, C], needed with delta
-  ConstTensorView weight{};   // [C]
-  ConstTensorView bias{};   // [C], optional
-  TensorView out{};           // [rows, C]
-  float* mean = nullptr;    // [rows]
-  float* rstd = nullptr;    // [rows]
+  ConstTensorView in{};      // [rows, C]
+  ConstTensorView delta{};   // [rows, C], optional
+  TensorView sum{};          // [rows, C], needed with delta
+  ConstTensorView weight{};  // [C]
+  ConstTensorView bias{};    // [C], optional
+  TensorView out{};          // [rows, C]
+  float* mean = nullptr;     // [rows]
+  float* rstd = nullptr;     // [rows]
   std::int64_t rows = 0, columns = 0;
   float epsilon = 1e-5F;
   Dropout dropout{};  // of delta
@@ -176,8 +176,8 @@ struct DropoutForward {
 //   (h * T + query) * T + key), out = P V.
 // P is rounded to the activations' dtype before P V. log_sum_exp is kept for backward.
 struct AttentionForward {
-  ConstTensorView qkv{};           // [B, T, 3, H, D]
-  TensorView out{};                // [B, T, H, D]
+  ConstTensorView qkv{};         // [B, T, 3, H, D]
+  TensorView out{};              // [B, T, H, D]
   float* log_sum_exp = nullptr;  // [B, H, T]
   std::int64_t batch = 0, length = 0, heads = 0, head_size = 0;
   Dropout dropout{};
@@ -194,7 +194,7 @@ struct AttentionBackward {
 // d_logits (optional, may alias logits) = (softmax - one_hot) * scale; columns V ... stride - 1 of it get 0.
 // correct (optional)[r] = 1 if the largest logit (the first of equal ones) is the target's, else 0.
 struct CrossEntropy {
-  ConstTensorView logits{};                 // [rows, stride]
+  ConstTensorView logits{};               // [rows, stride]
   const std::int32_t* targets = nullptr;  // [rows]
   float* losses = nullptr;                // [rows]
   TensorView d_logits{};                  // [rows, stride]
@@ -206,7 +206,7 @@ struct CrossEntropy {
 // losses[r] = mean over columns of (prediction - target)^2; d_prediction = 2 (prediction - target) / columns * scale.
 // valid (optional)[r] = 0: no loss, no gradient. d_prediction optional, may alias prediction.
 struct SquaredError {
-  ConstTensorView prediction{};     // [rows, C]
+  ConstTensorView prediction{};    // [rows, C]
   const float* targets = nullptr;  // [rows, C]
   const std::int32_t* valid = nullptr;
   float* losses = nullptr;  // [rows]

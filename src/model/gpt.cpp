@@ -12,7 +12,9 @@ constexpr std::int64_t drop_attention_weights(std::size_t block) { return 1 + 3 
 constexpr std::int64_t drop_attention_output(std::size_t block) { return 2 + 3 * static_cast<std::int64_t>(block); }
 constexpr std::int64_t drop_mlp_output(std::size_t block) { return 3 + 3 * static_cast<std::int64_t>(block); }
 
-std::int64_t round_up(std::int64_t value, std::int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
 }  // namespace
 
@@ -88,7 +90,9 @@ Gpt::Block Gpt::allocate_block(Device& device, const std::string& name, DType dt
   return block;
 }
 
-const std::vector<int>& Gpt::order(Pass pass) const { return pass == Pass::backward ? backward_order_ : forward_order_; }
+const std::vector<int>& Gpt::order(Pass pass) const {
+  return pass == Pass::backward ? backward_order_ : forward_order_;
+}
 
 Dropout Gpt::dropout(const PassContext& pass, double probability, std::int64_t operation, std::int64_t elements) const {
   if (!pass.training || probability == 0.0) return {};
@@ -191,15 +195,16 @@ void Gpt::block_forward(const PassContext& pass, std::size_t index, bool recompu
 
   linear_forward(device, linear(pass, C, 3 * C), block.norm_1, parameter(pass, unit, names_.qkv_weight),
                  parameter(pass, unit, names_.qkv_bias), block.qkv);
-  device.run(Stream::compute, AttentionForward{.qkv = block.qkv,
-                                               .out = block.attention,
-                                               .log_sum_exp = block.log_sum_exp,
-                                               .batch = pass.batch.rows,
-                                               .length = T,
-                                               .heads = settings_.n_head,
-                                               .head_size = C / settings_.n_head,
-                                               .dropout = dropout(pass, settings_.attn_pdrop,
-                                                                  drop_attention_weights(index), settings_.n_head * T * T)});
+  device.run(Stream::compute,
+             AttentionForward{.qkv = block.qkv,
+                              .out = block.attention,
+                              .log_sum_exp = block.log_sum_exp,
+                              .batch = pass.batch.rows,
+                              .length = T,
+                              .heads = settings_.n_head,
+                              .head_size = C / settings_.n_head,
+                              .dropout = dropout(pass, settings_.attn_pdrop, drop_attention_weights(index),
+                                                 settings_.n_head * T * T)});
   linear_forward(device, linear(pass, C, C), block.attention, parameter(pass, unit, names_.attention_weight),
                  parameter(pass, unit, names_.attention_bias), delta_);
   device.run(Stream::compute, LayerNormForward{.in = block.stream,
@@ -218,9 +223,9 @@ void Gpt::block_forward(const PassContext& pass, std::size_t index, bool recompu
                  parameter(pass, unit, names_.fc_bias), block.hidden);
   if (activation_ != Activation::identity) {
     const std::int64_t count = positions(pass) * I;
-    device.run(Stream::compute, ActivationForward{.in = block.hidden.part(0, count),
-                                                  .out = block.active.part(0, count),
-                                                  .activation = activation_});
+    device.run(Stream::compute,
+               ActivationForward{
+                   .in = block.hidden.part(0, count), .out = block.active.part(0, count), .activation = activation_});
   }
   if (recompute) return;
   linear_forward(device, linear(pass, I, C), block.active, parameter(pass, unit, names_.projection_weight),
@@ -229,18 +234,19 @@ void Gpt::block_forward(const PassContext& pass, std::size_t index, bool recompu
 
 void Gpt::final_norm_forward(const PassContext& pass) {
   const int unit = names_.head_unit;
-  pass.device.run(Stream::compute, LayerNormForward{.in = blocks_.back().middle,
-                                                    .delta = delta_,
-                                                    .sum = final_stream_,
-                                                    .weight = parameter(pass, unit, names_.final_norm_weight),
-                                                    .bias = parameter(pass, unit, names_.final_norm_bias),
-                                                    .out = final_norm_,
-                                                    .mean = final_mean_,
-                                                    .rstd = final_rstd_,
-                                                    .rows = positions(pass),
-                                                    .columns = settings_.n_embd,
-                                                    .epsilon = static_cast<float>(settings_.layer_norm_epsilon),
-                                                    .dropout = output_dropout(pass, drop_mlp_output(blocks_.size() - 1))});
+  pass.device.run(Stream::compute,
+                  LayerNormForward{.in = blocks_.back().middle,
+                                   .delta = delta_,
+                                   .sum = final_stream_,
+                                   .weight = parameter(pass, unit, names_.final_norm_weight),
+                                   .bias = parameter(pass, unit, names_.final_norm_bias),
+                                   .out = final_norm_,
+                                   .mean = final_mean_,
+                                   .rstd = final_rstd_,
+                                   .rows = positions(pass),
+                                   .columns = settings_.n_embd,
+                                   .epsilon = static_cast<float>(settings_.layer_norm_epsilon),
+                                   .dropout = output_dropout(pass, drop_mlp_output(blocks_.size() - 1))});
 }
 
 const float* Gpt::next_token_logits(Device& device, ParameterAccess& parameters, const std::int32_t* tokens,
@@ -274,8 +280,8 @@ void Gpt::backward(Device& device, ParameterAccess& parameters, const DeviceBatc
   embedding_backward(pass);
 }
 
-void Gpt::linear_backward(const PassContext& pass, int unit, int weight, int bias, const Linear& shape, ConstTensorView x,
-                          ConstTensorView d_y, TensorView d_x) {
+void Gpt::linear_backward(const PassContext& pass, int unit, int weight, int bias, const Linear& shape,
+                          ConstTensorView x, ConstTensorView d_y, TensorView d_x) {
   linear_backward_input(pass.device, shape, parameter(pass, unit, weight), d_y, d_x);
   linear_backward_weight(pass.device, shape, x, d_y, pass.parameters.gradient(unit, weight));
   if (bias >= 0) linear_backward_bias(pass.device, shape, d_y, pass.parameters.gradient(unit, bias));
@@ -346,8 +352,8 @@ void Gpt::block_backward(const PassContext& pass, std::size_t index) {
     block_forward(pass, index, true);
   }
 
-  linear_backward(pass, unit, names_.projection_weight, names_.projection_bias, linear(pass, I, C), block.active, d_delta_,
-                  d_hidden_);
+  linear_backward(pass, unit, names_.projection_weight, names_.projection_bias, linear(pass, I, C), block.active,
+                  d_delta_, d_hidden_);
   if (activation_ != Activation::identity) {
     const TensorView d_hidden = d_hidden_.part(0, positions(pass) * I);
     pass.device.run(Stream::compute, ActivationBackward{.in = block.hidden.part(0, positions(pass) * I),
@@ -378,7 +384,8 @@ void Gpt::block_backward(const PassContext& pass, std::size_t index) {
                                     .head_size = C / settings_.n_head,
                                     .dropout = dropout(pass, settings_.attn_pdrop, drop_attention_weights(index),
                                                        settings_.n_head * T * T)});
-  linear_backward(pass, unit, names_.qkv_weight, names_.qkv_bias, linear(pass, C, 3 * C), block.norm_1, d_qkv_, d_norm_);
+  linear_backward(pass, unit, names_.qkv_weight, names_.qkv_bias, linear(pass, C, 3 * C), block.norm_1, d_qkv_,
+                  d_norm_);
   norm_backward(pass, unit, names_.norm_1_weight, names_.norm_1_bias,
                 {.in = block.stream,
                  .d_residual = d_stream_,
@@ -392,20 +399,19 @@ void Gpt::block_backward(const PassContext& pass, std::size_t index) {
 void Gpt::embedding_backward(const PassContext& pass) {
   const GradientView d_tokens = pass.parameters.gradient(0, names_.token_table);
   const GradientView d_positions = pass.parameters.gradient(0, names_.position_table);
-  pass.device.run(Stream::compute,
-                  EmbeddingBackward{.tokens = pass.batch.tokens,
-                                    .d_out = d_stream_,
-                                    .d_token_table = d_tokens.view,
-                                    .d_position_table = d_positions.view,
-                                    .add_token = d_tokens.add,
-                                    .add_position = d_positions.add,
-                                    .batch = pass.batch.rows,
-                                    .length = settings_.n_positions,
-                                    .columns = settings_.n_embd,
-                                    .vocabulary = settings_.vocab_size,
-                                    .positions = settings_.n_positions,
-                                    .dropout = dropout(pass, settings_.embd_pdrop, drop_embedding,
-                                                       settings_.n_positions * settings_.n_embd)});
+  pass.device.run(Stream::compute, EmbeddingBackward{.tokens = pass.batch.tokens,
+                                                     .d_out = d_stream_,
+                                                     .d_token_table = d_tokens.view,
+                                                     .d_position_table = d_positions.view,
+                                                     .add_token = d_tokens.add,
+                                                     .add_position = d_positions.add,
+                                                     .batch = pass.batch.rows,
+                                                     .length = settings_.n_positions,
+                                                     .columns = settings_.n_embd,
+                                                     .vocabulary = settings_.vocab_size,
+                                                     .positions = settings_.n_positions,
+                                                     .dropout = dropout(pass, settings_.embd_pdrop, drop_embedding,
+                                                                        settings_.n_positions * settings_.n_embd)});
   pass.parameters.gradients_ready(0);
 }
 

@@ -83,13 +83,13 @@ class Gpt final : public Model {
   std::vector<Block> blocks_;
   TensorView final_stream_, final_norm_;  // [B, T, C]
   float *final_mean_ = nullptr, *final_rstd_ = nullptr;
-  TensorView logits_;                    // [B, T, stride]: logits, then their gradients
-  std::int64_t logits_stride_ = 0;       // elements: V rounded up, so that rows start at whole vectors
-  float* losses_ = nullptr;              // [B, T]
-  float* next_token_logits_ = nullptr;   // [V]
-  TensorView delta_;                     // [B, T, C]: what a sub-layer adds to the stream
-  TensorView d_stream_, d_norm_;         // [B, T, C]
-  TensorView d_delta_;                   // [B, T, C]; d_stream_ itself without residual dropout
+  TensorView logits_;                   // [B, T, stride]: logits, then their gradients
+  std::int64_t logits_stride_ = 0;      // elements: V rounded up, so that rows start at whole vectors
+  float* losses_ = nullptr;             // [B, T]
+  float* next_token_logits_ = nullptr;  // [V]
+  TensorView delta_;                    // [B, T, C]: what a sub-layer adds to the stream
+  TensorView d_stream_, d_norm_;        // [B, T, C]
+  TensorView d_delta_;                  // [B, T, C]; d_stream_ itself without residual dropout
   TensorView d_attention_, d_qkv_, d_hidden_;
 };
 

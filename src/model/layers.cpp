@@ -4,8 +4,8 @@
 
 namespace zt {
 
-void linear_forward(Device& device, const Linear& shape, ConstTensorView x, ConstTensorView weight, ConstTensorView bias,
-                    TensorView y) {
+void linear_forward(Device& device, const Linear& shape, ConstTensorView x, ConstTensorView weight,
+                    ConstTensorView bias, TensorView y) {
   device.run(Stream::compute, MatMul{.a = x,
                                      .b = weight,
                                      .out = y,
@@ -49,11 +49,9 @@ void linear_backward_weight(Device& device, const Linear& shape, ConstTensorView
 }
 
 void linear_backward_bias(Device& device, const Linear& shape, ConstTensorView d_y, GradientView d_bias) {
-  device.run(Stream::compute, BiasGradient{.d_out = d_y,
-                                           .d_bias = d_bias.view,
-                                           .rows = shape.rows,
-                                           .columns = shape.outputs,
-                                           .add = d_bias.add});
+  device.run(Stream::compute,
+             BiasGradient{
+                 .d_out = d_y, .d_bias = d_bias.view, .rows = shape.rows, .columns = shape.outputs, .add = d_bias.add});
 }
 
 TensorView NamedBuffers::tensor(Device& device, MemoryCategory category, const std::string& name, std::int64_t count,
@@ -66,7 +64,8 @@ float* NamedBuffers::floats(Device& device, MemoryCategory category, const std::
   return static_cast<float*>(tensor(device, category, name, count, DType::f32).data);
 }
 
-std::int32_t* NamedBuffers::integers(Device& device, MemoryCategory category, const std::string& name, std::int64_t count) {
+std::int32_t* NamedBuffers::integers(Device& device, MemoryCategory category, const std::string& name,
+                                     std::int64_t count) {
   static_assert(sizeof(std::int32_t) == sizeof(float));
   return static_cast<std::int32_t*>(tensor(device, category, name, count, DType::f32).data);
 }

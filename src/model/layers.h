@@ -15,12 +15,14 @@ namespace zt {
 struct Linear {
   std::int64_t rows = 0, inputs = 0, outputs = 0;
 };
-void linear_forward(Device& device, const Linear& shape, ConstTensorView x, ConstTensorView weight, ConstTensorView bias,
-                    TensorView y);
+void linear_forward(Device& device, const Linear& shape, ConstTensorView x, ConstTensorView weight,
+                    ConstTensorView bias, TensorView y);
 // d_x = d_y W (left out if d_x is empty).
-void linear_backward_input(Device& device, const Linear& shape, ConstTensorView weight, ConstTensorView d_y, TensorView d_x);
+void linear_backward_input(Device& device, const Linear& shape, ConstTensorView weight, ConstTensorView d_y,
+                           TensorView d_x);
 // d_W = d_y^T x.
-void linear_backward_weight(Device& device, const Linear& shape, ConstTensorView x, ConstTensorView d_y, GradientView d_weight);
+void linear_backward_weight(Device& device, const Linear& shape, ConstTensorView x, ConstTensorView d_y,
+                            GradientView d_weight);
 // d_b = column sums of d_y.
 void linear_backward_bias(Device& device, const Linear& shape, ConstTensorView d_y, GradientView d_bias);
 

@@ -31,7 +31,8 @@ Mlp::Mlp(const MlpSettings& settings, const Precision& precision, Device& device
       units_(mlp_units(settings)) {
   forward_order_.resize(layers());
   std::iota(forward_order_.begin(), forward_order_.end(), 0);
-  backward_order_.assign(forward_order_.rbegin(), forward_order_.rend() - 1);  // the first layer's input needs no gradient
+  backward_order_.assign(forward_order_.rbegin(),
+                         forward_order_.rend() - 1);  // the first layer's input needs no gradient
 
   const DType dtype = precision.parameter;
   const auto activations = MemoryCategory::activations;
@@ -53,7 +54,9 @@ Mlp::Mlp(const MlpSettings& settings, const Precision& precision, Device& device
   if (cross_entropy_) correct_ = buffers_.integers(device, activations, "correct", rows);
 }
 
-const std::vector<int>& Mlp::order(Pass pass) const { return pass == Pass::backward ? backward_order_ : forward_order_; }
+const std::vector<int>& Mlp::order(Pass pass) const {
+  return pass == Pass::backward ? backward_order_ : forward_order_;
+}
 
 LossView Mlp::forward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& step,
                       bool training) {

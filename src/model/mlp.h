@@ -35,11 +35,11 @@ class Mlp final : public Model {
   std::vector<int> forward_order_, backward_order_;
 
   NamedBuffers buffers_;
-  TensorView input_;                // [rows, inputs] in the training dtype
-  std::vector<TensorView> linear_;  // [rows, outputs of layer l]: before the activation; the last: predictions
-  std::vector<TensorView> active_;  // [rows, outputs of layer l]: after it (all but the last layer)
-  TensorView gradient_[2];          // [rows, widest]: used in turn going backward
-  float* losses_ = nullptr;         // [rows]
+  TensorView input_;                 // [rows, inputs] in the training dtype
+  std::vector<TensorView> linear_;   // [rows, outputs of layer l]: before the activation; the last: predictions
+  std::vector<TensorView> active_;   // [rows, outputs of layer l]: after it (all but the last layer)
+  TensorView gradient_[2];           // [rows, widest]: used in turn going backward
+  float* losses_ = nullptr;          // [rows]
   std::int32_t* correct_ = nullptr;  // [rows]
 };
 

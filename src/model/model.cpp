@@ -6,7 +6,8 @@
 
 namespace zt {
 
-std::unique_ptr<Model> make_model(const Settings& settings, const Precision& precision, Device& device, std::int64_t rows) {
+std::unique_ptr<Model> make_model(const Settings& settings, const Precision& precision, Device& device,
+                                  std::int64_t rows) {
   if (settings.model.type == "gpt") {
     return std::make_unique<Gpt>(settings.model.gpt, settings.checkpoint_every, precision, device, rows);
   }

@@ -15,8 +15,8 @@ namespace zt {
 
 // One micro-batch in the device's memory.
 struct DeviceBatch {
-  std::int64_t rows = 0;          // sequences or rows
-  std::int64_t first_sample = 0;  // position of row 0 in the global batch of the step
+  std::int64_t rows = 0;                  // sequences or rows
+  std::int64_t first_sample = 0;          // position of row 0 in the global batch of the step
   const std::int32_t* tokens = nullptr;   // gpt: [rows, T]
   const float* features = nullptr;        // mlp: [rows, inputs]
   const std::int32_t* targets = nullptr;  // gpt: [rows, T]; mlp with cross_entropy: [rows]; -1: not counted
@@ -27,7 +27,7 @@ struct DeviceBatch {
 // What a pass needs to know of the step it belongs to.
 struct StepInfo {
   std::uint64_t seed = 0;
-  std::int64_t step = 0;       // attempted steps so far, from 1: dropout draws by it
+  std::int64_t step = 0;        // attempted steps so far, from 1: dropout draws by it
   float gradient_scale = 1.0F;  // the gradient of a row's loss: S * J / V (DESIGN: one training step)
 };
 
@@ -64,7 +64,8 @@ class Model {
 };
 
 // Buffers for up to `rows` rows (a micro-batch) are allocated on the device. `vocabulary`, `settings` resolved.
-std::unique_ptr<Model> make_model(const Settings& settings, const Precision& precision, Device& device, std::int64_t rows);
+std::unique_ptr<Model> make_model(const Settings& settings, const Precision& precision, Device& device,
+                                  std::int64_t rows);
 
 std::int64_t parameter_count(const std::vector<UnitSpec>& units);
 

@@ -11,7 +11,8 @@ namespace {
 class ElementwiseOptimizer : public Optimizer {
  public:
   explicit ElementwiseOptimizer(const OptimizerSettings& settings) : settings_(settings) {}
-  void statistics(Device& /*device*/, std::span<const OptimizerPiece> /*pieces*/, const OptimizerStep& /*step*/) override {}
+  void statistics(Device& /*device*/, std::span<const OptimizerPiece> /*pieces*/,
+                  const OptimizerStep& /*step*/) override {}
 
  protected:
   float decay(const OptimizerPiece& piece) const {
@@ -28,23 +29,22 @@ class Adam final : public ElementwiseOptimizer {
     const double correction1 = 1.0 - std::pow(settings_.beta1, static_cast<double>(step.number));
     const double correction2 = 1.0 - std::pow(settings_.beta2, static_cast<double>(step.number));
     for (const OptimizerPiece& piece : pieces) {
-      device.run(Stream::compute,
-                 AdamUpdate{.parameter = piece.master,
-                            .first_moment = piece.moments[0],
-                            .second_moment = piece.moments[1],
-                            .gradient = piece.gradient,
-                            .published = piece.published,
-                            .factor = step.factor,
-                            .learning_rate = static_cast<float>(step.learning_rate),
-                            .step_size = static_cast<float>(step.learning_rate / correction1),
-                            .bias_correction2_sqrt = static_cast<float>(std::sqrt(correction2)),
-                            .beta1 = static_cast<float>(settings_.beta1),
-                            .beta2 = static_cast<float>(settings_.beta2),
-                            .one_minus_beta1 = static_cast<float>(1.0 - settings_.beta1),
-                            .one_minus_beta2 = static_cast<float>(1.0 - settings_.beta2),
-                            .epsilon = static_cast<float>(settings_.epsilon),
-                            .weight_decay = decay(piece),
-                            .decoupled = settings_.decoupled_decay});
+      device.run(Stream::compute, AdamUpdate{.parameter = piece.master,
+                                             .first_moment = piece.moments[0],
+                                             .second_moment = piece.moments[1],
+                                             .gradient = piece.gradient,
+                                             .published = piece.published,
+                                             .factor = step.factor,
+                                             .learning_rate = static_cast<float>(step.learning_rate),
+                                             .step_size = static_cast<float>(step.learning_rate / correction1),
+                                             .bias_correction2_sqrt = static_cast<float>(std::sqrt(correction2)),
+                                             .beta1 = static_cast<float>(settings_.beta1),
+                                             .beta2 = static_cast<float>(settings_.beta2),
+                                             .one_minus_beta1 = static_cast<float>(1.0 - settings_.beta1),
+                                             .one_minus_beta2 = static_cast<float>(1.0 - settings_.beta2),
+                                             .epsilon = static_cast<float>(settings_.epsilon),
+                                             .weight_decay = decay(piece),
+                                             .decoupled = settings_.decoupled_decay});
     }
   }
 };

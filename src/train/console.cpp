@@ -1,5 +1,7 @@
 #include "train/console.h"
 
+#include <spdlog/logger.h>
+#include <spdlog/sinks/stdout_sinks.h>
 #include <unistd.h>
 
 #include <array>
@@ -7,9 +9,6 @@
 #include <cstdio>
 #include <ctime>
 #include <utility>
-
-#include <spdlog/logger.h>
-#include <spdlog/sinks/stdout_sinks.h>
 
 #include "train/words.h"
 
@@ -73,13 +72,17 @@ void Console::progress(const ProgressLine& line, bool is_due) {
     first_step_ = line.step;
     started_ = now;
   }
-  std::string text = "step " + std::to_string(line.step) + "/" + std::to_string(line.steps) + "  loss " + fixed(line.loss, 4);
-  if (line.shows_scale) text += "  scale 2^" + fixed(std::log2(line.scale), line.scale == std::exp2(std::round(std::log2(line.scale))) ? 0 : 2);
+  std::string text =
+      "step " + std::to_string(line.step) + "/" + std::to_string(line.steps) + "  loss " + fixed(line.loss, 4);
+  if (line.shows_scale)
+    text +=
+        "  scale 2^" + fixed(std::log2(line.scale), line.scale == std::exp2(std::round(std::log2(line.scale))) ? 0 : 2);
   text += "  lr " + significant(line.learning_rate, 4);
   if (line.rate > 0.0) text += "  " + count_in_words(line.rate) + " " + line.rate_unit + "/s";
   const double elapsed = std::chrono::duration<double>(now - started_).count();
   if (line.step > first_step_) {
-    const double remaining = elapsed / static_cast<double>(line.step - first_step_) * static_cast<double>(line.steps - line.step);
+    const double remaining =
+        elapsed / static_cast<double>(line.step - first_step_) * static_cast<double>(line.steps - line.step);
     text += "  " + seconds_in_words(remaining) + " left";
   }
   if (!bar_) {

@@ -17,7 +17,8 @@ namespace {
 
 bool same(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
 
-Curve run_rank(const Settings& settings, const Dataset& dataset, Communicator& communicator, const CurveOptions& options) {
+Curve run_rank(const Settings& settings, const Dataset& dataset, Communicator& communicator,
+               const CurveOptions& options) {
   Curve curve;
   curve.plan = make_plan(settings, communicator.rank(), communicator.size(), communicator.ranks_on_node(),
                          scratch_of_device(settings.device));
@@ -41,19 +42,19 @@ Curve run_rank(const Settings& settings, const Dataset& dataset, Communicator& c
   curve.held = device.ledger().current();
   curve.padding = device.ledger().padding();
   for (const CollectiveCount& count : communicator.counts().training) curve.elements_sent += count.elements;
-  curve.elements_planned = session.steps().applied * curve.plan.elements_applied +
-                           session.steps().skipped * curve.plan.elements_skipped;
+  curve.elements_planned =
+      session.steps().applied * curve.plan.elements_applied + session.steps().skipped * curve.plan.elements_skipped;
   return curve;
 }
 
 }  // namespace
 
 bool Curve::same_bits(const Curve& other) const {
-  const bool steps_agree = std::equal(
-      steps.begin(), steps.end(), other.steps.begin(), other.steps.end(), [](const CurveStep& a, const CurveStep& b) {
-        return same(a.loss, b.loss) && same(a.scale, b.scale) && a.skipped == b.skipped &&
-               (a.skipped || same(a.grad_norm, b.grad_norm));
-      });
+  const bool steps_agree = std::equal(steps.begin(), steps.end(), other.steps.begin(), other.steps.end(),
+                                      [](const CurveStep& a, const CurveStep& b) {
+                                        return same(a.loss, b.loss) && same(a.scale, b.scale) &&
+                                               a.skipped == b.skipped && (a.skipped || same(a.grad_norm, b.grad_norm));
+                                      });
   return steps_agree && same(validation_loss, other.validation_loss) && checksum == other.checksum;
 }
 

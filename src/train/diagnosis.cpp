@@ -34,7 +34,8 @@ std::optional<BadWeight> find_bad_weight(Session& session, Device& device) {
         device.synchronize(Stream::compute);
         const ConstTensorView copy(host.data(), values.count, values.dtype);
         if (const auto found = first_not_finite(copy)) {
-          return BadWeight{layout.tensor(piece.tensor).name, piece.tensor_offset + found->element, found->value, values.dtype};
+          return BadWeight{layout.tensor(piece.tensor).name, piece.tensor_offset + found->element, found->value,
+                           values.dtype};
         }
       }
     }
@@ -76,12 +77,13 @@ std::string diagnose_not_finite(Session& session, Device& device, double scale) 
   std::string mine;
   if (const auto& finding = checking.finding()) {
     mine = std::to_string(finding->operation_number) + " rank " + std::to_string(session.communicator().rank()) +
-           ": the first value that is not finite is " + in_words(finding->value) + " at element " + std::to_string(finding->element) +
-           " of " + (finding->tensor.empty() ? "a tensor" : finding->tensor) + " (" +
+           ": the first value that is not finite is " + in_words(finding->value) + " at element " +
+           std::to_string(finding->element) + " of " + (finding->tensor.empty() ? "a tensor" : finding->tensor) + " (" +
            std::string(name_of(finding->dtype)) + "), written by " + finding->operation;
   }
   const std::string first = earliest_of(session.communicator(), mine);
-  if (first.empty()) return "run again, every value of the passes was finite: the overflow is in the sum over micro-batches";
+  if (first.empty())
+    return "run again, every value of the passes was finite: the overflow is in the sum over micro-batches";
   return first;
 }
 

@@ -16,7 +16,10 @@ namespace zt {
 
 std::int64_t Plan::total() const { return std::accumulate(memory.begin(), memory.end(), std::int64_t{0}); }
 
-Plan make_plan(const Settings& settings, int rank, int ranks, int ranks_on_node, const ScratchBytes& scratch) {
+namespace {
+
+// The plan of a step of exactly settings.batch.accumulation micro-steps.
+Plan count_step(const Settings& settings, int rank, int ranks, int ranks_on_node, const ScratchBytes& scratch) {
   CountingDevice device(scratch, "counting");
   CountingCommunicator communicator(rank, ranks, ranks_on_node);
   const auto sent = [&] {
@@ -45,8 +48,30 @@ Plan make_plan(const Settings& settings, int rank, int ranks, int ranks_on_node,
   plan.padding = device.ledger().padding();
   plan.formula_bytes = formula_bytes_per_parameter(plan.stage, ranks, session.precision(), settings.batch.accumulation,
                                                    session.optimizer().moments());
-  plan.paper_elements = paper_elements_per_parameter(plan.stage, ranks, settings.batch.accumulation);
   plan.operations = device.operations();
+  return plan;
+}
+
+}  // namespace
+
+Plan make_plan(const Settings& settings, int rank, int ranks, int ranks_on_node, const ScratchBytes& scratch) {
+  // From the third micro-step on each is like the one before: three are run, the others follow.
+  constexpr std::int64_t most = 3;
+  const std::int64_t accumulation = settings.batch.accumulation;
+  const auto count = [&](std::int64_t micro_steps) {
+    Settings shortened = settings;
+    shortened.batch.accumulation = micro_steps;
+    shortened.batch.train = settings.batch.micro * micro_steps * ranks;
+    shortened.training.eval_steps = 1;
+    return count_step(shortened, rank, ranks, ranks_on_node, scratch);
+  };
+  Plan plan = count(std::min(accumulation, most));
+  if (accumulation > most) {
+    const std::int64_t of_one = plan.elements_applied - count(most - 1).elements_applied;
+    plan.elements_applied += (accumulation - most) * of_one;
+    plan.elements_skipped += (accumulation - most) * of_one;
+  }
+  plan.paper_elements = paper_elements_per_parameter(plan.stage, ranks, accumulation);
   return plan;
 }
 
@@ -75,7 +100,8 @@ std::int64_t available_memory_bytes() {
   }
   const std::int64_t limit_1 = number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes");
   if (limit_1 < std::int64_t{1} << 61) {
-    available = std::min(available, limit_1 - std::min(limit_1, number_in("/sys/fs/cgroup/memory/memory.usage_in_bytes")));
+    available =
+        std::min(available, limit_1 - std::min(limit_1, number_in("/sys/fs/cgroup/memory/memory.usage_in_bytes")));
   }
   return available;
 }
@@ -83,7 +109,8 @@ std::int64_t available_memory_bytes() {
 void check_memory(const Plan& plan, int ranks_here, std::int64_t available) {
   const std::int64_t needed = plan.total() * ranks_here;
   if (needed <= available) return;
-  const auto largest = static_cast<std::size_t>(std::max_element(plan.memory.begin(), plan.memory.end()) - plan.memory.begin());
+  const auto largest =
+      static_cast<std::size_t>(std::max_element(plan.memory.begin(), plan.memory.end()) - plan.memory.begin());
   const bool one_rank = plan.ranks == 1;
   const std::string shard = one_rank ? "on several ranks " : "";
   std::string remedy;
@@ -101,9 +128,10 @@ void check_memory(const Plan& plan, int ranks_here, std::int64_t available) {
           "lower train_micro_batch_size_per_gpu (and raise gradient_accumulation_steps), or recompute blocks with "
           "activation_checkpointing.every 1";
   }
-  throw UserError("this run needs " + bytes_in_words(plan.total()) + " a rank, " + bytes_in_words(needed) + " for the " +
-                  std::to_string(ranks_here) + " rank(s) of this machine, but only " + bytes_in_words(available) +
-                  " are free. Most of it is " + std::string(name_of(static_cast<MemoryCategory>(largest))) + " (" +
+  throw UserError("this run needs " + bytes_in_words(plan.total()) + " a rank, " + bytes_in_words(needed) +
+                  " for the " + std::to_string(ranks_here) + " rank(s) of this machine, but only " +
+                  bytes_in_words(available) + " are free. Most of it is " +
+                  std::string(name_of(static_cast<MemoryCategory>(largest))) + " (" +
                   bytes_in_words(plan.memory.at(largest)) + " a rank): " + remedy + ".");
 }
 

@@ -31,7 +31,8 @@ std::string with_separators(std::int64_t number) {
 std::string model_line(const Settings& settings, std::int64_t parameters) {
   if (settings.model.type == "mlp") {
     std::string layers;
-    for (const std::int64_t width : settings.model.mlp.layers) layers += (layers.empty() ? "" : " -> ") + std::to_string(width);
+    for (const std::int64_t width : settings.model.mlp.layers)
+      layers += (layers.empty() ? "" : " -> ") + std::to_string(width);
     return "mlp " + layers + ", " + settings.model.mlp.loss + ": " + with_separators(parameters) + " parameters";
   }
   const GptSettings& gpt = settings.model.gpt;
@@ -62,8 +63,8 @@ std::vector<std::string> memory_lines(const Plan& plan) {
   lines.push_back("  " + padded_right("total", 14) + padded(bytes_in_words(plan.total()), 10) + "   of it padding " +
                   bytes_in_words(plan.padding));
   lines.push_back("  model states (the first three) " + bytes_in_words(state_bytes) + "; formula of stage " +
-                  std::to_string(plan.stage) + ": " + fixed(plan.formula_bytes, 2) + " bytes a parameter = " +
-                  bytes_in_words(formula));
+                  std::to_string(plan.stage) + ": " + fixed(plan.formula_bytes, 2) +
+                  " bytes a parameter = " + bytes_in_words(formula));
   return lines;
 }
 
@@ -75,8 +76,9 @@ std::vector<std::string> start_block(const Settings& settings, const Plan& plan,
   std::vector<std::string> lines;
   lines.push_back("model      " + model_line(settings, plan.parameters));
   lines.push_back("data       " + data);
-  lines.push_back("batch      " + std::to_string(batch.train) + " = " + std::to_string(batch.micro) + " a micro-batch x " +
-                  std::to_string(batch.accumulation) + " accumulated x " + std::to_string(plan.ranks) + " rank(s)");
+  lines.push_back("batch      " + std::to_string(batch.train) + " = " + std::to_string(batch.micro) +
+                  " a micro-batch x " + std::to_string(batch.accumulation) + " accumulated x " +
+                  std::to_string(plan.ranks) + " rank(s)");
   if (samples % batch.train != 0) {
     lines.push_back("           an epoch of " + with_separators(samples) + " samples is " +
                     fixed(static_cast<double>(samples) / static_cast<double>(batch.train), 2) +
@@ -96,8 +98,8 @@ std::vector<std::string> plan_tables(const Settings& settings, const Plan& plan)
   const Layout layout(units, plan.ranks);
   lines.push_back("layout for " + std::to_string(plan.ranks) + " rank(s): " + with_separators(layout.parameters()) +
                   " parameters, " + with_separators(layout.elements() - layout.parameters()) + " of padding");
-  lines.push_back("  " + padded_right("unit", 14) + padded("matrices", 14) + padded("slice", 12) + padded("vectors", 12) +
-                  padded("slice", 10));
+  lines.push_back("  " + padded_right("unit", 14) + padded("matrices", 14) + padded("slice", 12) +
+                  padded("vectors", 12) + padded("slice", 10));
   for (const UnitLayout& unit : layout.units()) {
     const SegmentLayout& matrices = unit.segment(Segment::matrices);
     const SegmentLayout& vectors = unit.segment(Segment::vectors);
@@ -123,25 +125,28 @@ std::vector<std::string> closing_block(const nlohmann::ordered_json& summary, co
   const auto& throughput = summary.at("throughput");
   const auto& communication = summary.at("communication");
   std::vector<std::string> lines;
-  lines.push_back(summary.at("status").get<std::string>() + ": " + std::to_string(steps.at("attempted").get<std::int64_t>()) +
-                  " steps attempted, " + std::to_string(steps.at("applied").get<std::int64_t>()) + " applied, " +
+  lines.push_back(summary.at("status").get<std::string>() + ": " +
+                  std::to_string(steps.at("attempted").get<std::int64_t>()) + " steps attempted, " +
+                  std::to_string(steps.at("applied").get<std::int64_t>()) + " applied, " +
                   std::to_string(steps.at("skipped").get<std::int64_t>()) + " skipped, in " +
                   seconds_in_words(number(summary.at("seconds").at("train"))));
-  lines.push_back("loss           " + (final_values.at("loss").is_null() ? "-" : fixed(number(final_values.at("loss")), 4)) +
+  lines.push_back("loss           " +
+                  (final_values.at("loss").is_null() ? "-" : fixed(number(final_values.at("loss")), 4)) +
                   (final_values.at("validation_loss").is_null()
                        ? ""
                        : ", validation " + fixed(number(final_values.at("validation_loss")), 4)));
   const char* unit = throughput.contains("tokens_per_second") ? "tokens_per_second" : "samples_per_second";
-  lines.push_back("throughput     " + count_in_words(number(throughput.at(unit))) + (unit[0] == 't' ? " tokens/s" : " samples/s") +
-                  ", " + count_in_words(number(throughput.at("model_flops_per_second"))) + "flop/s a rank, " +
+  lines.push_back("throughput     " + count_in_words(number(throughput.at(unit))) +
+                  (unit[0] == 't' ? " tokens/s" : " samples/s") + ", " +
+                  count_in_words(number(throughput.at("model_flops_per_second"))) + "flop/s a rank, " +
                   fixed(100.0 * number(throughput.at("utilization")), 1) + " % of its matrix products' rate");
   const auto& rank = summary.at("memory").at("ranks").at(0);
   lines.push_back("memory         peak resident " + bytes_in_words(rank.at("peak_resident").get<std::int64_t>()) +
                   " (rank 0), model states by formula " +
                   fixed(number(summary.at("memory").at("formula_bytes_per_parameter")), 2) + " bytes a parameter");
   lines.push_back("communication  " + fixed(number(communication.at("elements_per_parameter_and_step")), 4) +
-                  " elements a parameter and step, planned " + fixed(number(communication.at("planned")), 4) + ", paper " +
-                  fixed(number(communication.at("paper")), 4));
+                  " elements a parameter and step, planned " + fixed(number(communication.at("planned")), 4) +
+                  ", paper " + fixed(number(communication.at("paper")), 4));
   if (!summary.at("weights_checksum").is_null()) {
     lines.push_back("weights        checksum " + summary.at("weights_checksum").get<std::string>());
   }

@@ -1,10 +1,9 @@
 // The blocks of text at the start and the end of a run, and the tables of a dry run.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "config/settings.h"
 #include "train/plan.h"

@@ -80,7 +80,8 @@ std::int64_t Session::losses_per_step() const {
 
 DeviceBatch Session::upload(const MicroBatch& batch) {
   const auto copy = [&](const Buffer& to, const auto& from) {
-    if (to) device_.copy(Stream::copy, to.data(), from.data(), static_cast<std::int64_t>(from.size() * sizeof(from[0])));
+    if (to)
+      device_.copy(Stream::copy, to.data(), from.data(), static_cast<std::int64_t>(from.size() * sizeof(from[0])));
   };
   device_.wait(Stream::copy, device_.record(Stream::compute));  // the last micro-batch is still in use until then
   copy(batch_.tokens, batch.tokens);
@@ -133,7 +134,12 @@ StepOutcome Session::train_step(std::int64_t vote) {
   ++steps_.attempted;
   run_micro_steps(device_, scaler_.scale(), Purpose::training);
   const Stopwatch watch(seconds_.optimizer);
-  FinishContext context{*engine_, *states_, *optimizer_, scaler_, *sums_, settings_.gradient_clipping,
+  FinishContext context{*engine_,
+                        *states_,
+                        *optimizer_,
+                        scaler_,
+                        *sums_,
+                        settings_.gradient_clipping,
                         settings_.batch.accumulation * communicator_.size()};
   const double rate = learning_rate(settings_.scheduler, settings_.optimizer.learning_rate, steps_.applied);
   const StepOutcome outcome = finish_step(context, steps_.applied, rate, vote);
@@ -142,9 +148,7 @@ StepOutcome Session::train_step(std::int64_t vote) {
   return outcome;
 }
 
-void Session::replay_micro_steps(Device& device, double scale) {
-  run_micro_steps(device, scale, Purpose::control);
-}
+void Session::replay_micro_steps(Device& device, double scale) { run_micro_steps(device, scale, Purpose::control); }
 
 EvaluationResult Session::evaluate() {
   communicator_.set_purpose(Purpose::evaluation);
@@ -192,8 +196,8 @@ std::int32_t Session::next_token(const std::vector<std::int32_t>& tokens, float 
   host_batch_.tokens.assign(window, 0);
   std::copy(tokens.end() - static_cast<std::ptrdiff_t>(length), tokens.end(), host_batch_.tokens.begin());
   device_.copy(Stream::compute, batch_.tokens.data(), host_batch_.tokens.data(), static_cast<std::int64_t>(window) * 4);
-  const float* logits = model_->next_token_logits(device_, *engine_, batch_.tokens.as<std::int32_t>(),
-                                                  static_cast<std::int64_t>(length));
+  const float* logits =
+      model_->next_token_logits(device_, *engine_, batch_.tokens.as<std::int32_t>(), static_cast<std::int64_t>(length));
   host_logits_.resize(static_cast<std::size_t>(settings_.model.gpt.vocab_size));
   device_.copy(Stream::compute, host_logits_.data(), logits, static_cast<std::int64_t>(host_logits_.size()) * 4);
   device_.synchronize(Stream::compute);

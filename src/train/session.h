@@ -35,9 +35,9 @@ struct StepCounts {
 };
 
 struct EvaluationResult {
-  double loss = 0.0;                 // mean over all that counts
-  std::optional<double> accuracy;    // of classifications
-  std::int64_t counted = 0;          // tokens or rows
+  double loss = 0.0;               // mean over all that counts
+  std::optional<double> accuracy;  // of classifications
+  std::int64_t counted = 0;        // tokens or rows
 };
 
 class Session {

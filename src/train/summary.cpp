@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "core/process.h"
 #include "core/json_text.h"
+#include "core/process.h"
 #include "train/words.h"
 
 namespace zt {
@@ -45,7 +45,8 @@ bool counts_tokens(const Session& session) { return session.settings().model.typ
 
 Json communication_json(const Session& session, const Plan& plan, const CommunicationCounts& counts) {
   const StepCounts& steps = session.steps();
-  const double per = static_cast<double>(std::max<std::int64_t>(1, steps.attempted)) * static_cast<double>(plan.parameters);
+  const double per =
+      static_cast<double>(std::max<std::int64_t>(1, steps.attempted)) * static_cast<double>(plan.parameters);
   std::int64_t sent = 0;
   for (const CollectiveCount& count : counts.training) sent += count.elements;
   const std::int64_t planned = steps.applied * plan.elements_applied + steps.skipped * plan.elements_skipped;
@@ -125,12 +126,9 @@ Json make_summary(const Session& session, const Plan& plan, const RunRecord& rec
   const PhaseSeconds& seconds = session.seconds();
   double exposed = 0.0;
   for (const CollectiveCount& count : counts.training) exposed += count.seconds;
-  summary["seconds"] = {{"startup", record.startup_seconds},
-                        {"train", record.train_seconds},
-                        {"forward", seconds.forward},
-                        {"backward", seconds.backward},
-                        {"optimizer", seconds.optimizer},
-                        {"communication_exposed", exposed},
+  summary["seconds"] = {{"startup", record.startup_seconds}, {"train", record.train_seconds},
+                        {"forward", seconds.forward},        {"backward", seconds.backward},
+                        {"optimizer", seconds.optimizer},    {"communication_exposed", exposed},
                         {"data_wait", seconds.data_wait}};
   return summary;
 }

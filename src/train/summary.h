@@ -1,11 +1,10 @@
 // summary.json and metrics.jsonl: the records that a run leaves (names and units: docs/outputs.md).
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "train/plan.h"
 #include "train/session.h"

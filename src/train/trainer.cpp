@@ -153,11 +153,14 @@ void Trainer::start() {
     device_ = std::make_unique<cpu::CpuDevice>(settings.device.threads);
     for (const Operation& operation : plan_.operations) device_->prepare(operation);
     device_->reserve_workspace();
+    plan_.operations = {};
   });
-  session_ = std::make_unique<Session>(settings, *device_, communicator_, dataset_.training.get(), dataset_.validation.get());
+  session_ =
+      std::make_unique<Session>(settings, *device_, communicator_, dataset_.training.get(), dataset_.validation.get());
   session_->initialize();
 
-  if (options_.resume) console_.say("notice: --resume: no finished checkpoint in " + directory + ", starting from the beginning");
+  if (options_.resume)
+    console_.say("notice: --resume: no finished checkpoint in " + directory + ", starting from the beginning");
   for (const std::string& notice : config_.notices) console_.say("notice: " + notice);
   if (!options_.communicator_note.empty()) console_.warn(options_.communicator_note);
   const std::string device = device_->description() + " a rank";
@@ -226,8 +229,9 @@ void Trainer::after_step(const StepOutcome& outcome, double seconds) {
     const double now = session_->scaler().scale();
     console_.say("step " + std::to_string(step) + " skipped: gradients overflowed at loss scale " +
                  count_exactly(outcome.scale) +
-                 (now < outcome.scale ? ", the next step uses " + count_exactly(now)
-                                      : session_->scaler().dynamic() ? ", kept once more (hysteresis)" : ", which is static"));
+                 (now < outcome.scale            ? ", the next step uses " + count_exactly(now)
+                  : session_->scaler().dynamic() ? ", kept once more (hysteresis)"
+                                                 : ", which is static"));
   }
   const double rate = static_cast<double>(session_->losses_per_step()) / seconds;
   console_.progress({.step = step,
@@ -239,17 +243,20 @@ void Trainer::after_step(const StepOutcome& outcome, double seconds) {
                      .rate = rate,
                      .rate_unit = settings.model.type == "gpt" ? "tokens" : "samples"},
                     settings.steps_per_print > 0 && step % settings.steps_per_print == 0);
-  if (outcome.verdict == LossScaler::Verdict::at_minimum || outcome.verdict == LossScaler::Verdict::stop) fail(outcome, loss);
+  if (outcome.verdict == LossScaler::Verdict::at_minimum || outcome.verdict == LossScaler::Verdict::stop)
+    fail(outcome, loss);
 }
 
 void Trainer::fail(const StepOutcome& outcome, double loss) {
   const std::string culprit = diagnose_not_finite(*session_, *device_, outcome.scale);
   const std::string step = "step " + std::to_string(session_->steps().attempted);
   if (outcome.verdict == LossScaler::Verdict::at_minimum) {
-    fail_together<RunError>(communicator_, step + ": the loss scale is at its minimum, " + count_exactly(outcome.scale) +
-                   " (fp16.min_loss_scale), and gradients still overflow; " + culprit +
-                   ". The model or its data make the value, not the scale: lower the learning rate, clip gradients "
-                   "(gradient_clipping), or train in bf16.");
+    fail_together<RunError>(
+        communicator_,
+        step + ": the loss scale is at its minimum, " + count_exactly(outcome.scale) +
+            " (fp16.min_loss_scale), and gradients still overflow; " + culprit +
+            ". The model or its data make the value, not the scale: lower the learning rate, clip gradients "
+            "(gradient_clipping), or train in bf16.");
   }
   fail_together<RunError>(communicator_, step + ": " + (std::isfinite(loss) ? "the gradient norm" : "the loss") +
                                              " is not finite; " + culprit +
@@ -272,23 +279,27 @@ void Trainer::finish() {
   const Settings& settings = config_.settings;
   console_.end_progress();
   record_.status = stop_signal_ != 0 ? "stopped" : "completed";
-  if (stop_signal_ == 0 && settings.training.eval_interval > 0 && last_evaluated_ != session_->steps().attempted) evaluate();
+  if (stop_signal_ == 0 && settings.training.eval_interval > 0 && last_evaluated_ != session_->steps().attempted)
+    evaluate();
   record_.weights_checksum = session_->weights_checksum();
   if (stop_signal_ == 0) {
     sample();
     record_.product_rate = measure_product_rate(*session_, *device_);
   } else {
     console_.say("stopped by signal " + std::to_string(stop_signal_) + " after step " +
-                 std::to_string(session_->steps().attempted) + "; this version writes no checkpoints, the weights are gone");
+                 std::to_string(session_->steps().attempted) +
+                 "; this version writes no checkpoints, the weights are gone");
   }
   if (session_->steps().attempted > 0 && session_->steps().applied == 0) {
-    console_.warn("no step was applied: all " + std::to_string(session_->steps().attempted) +
-                  " overflowed while the loss scale came down; train longer, or start lower with fp16.initial_scale_power");
+    console_.warn(
+        "no step was applied: all " + std::to_string(session_->steps().attempted) +
+        " overflowed while the loss scale came down; train longer, or start lower with fp16.initial_scale_power");
   }
   const std::vector<std::string> memory = communicator_.all_gather_strings(
       rank_memory_json(communicator_.rank(), device_->ledger(), communicator_.peers_shared_bytes()));
   if (!first_rank()) return;
-  const auto summary = make_summary(*session_, plan_, record_, communicator_.counts(), memory, session_->model().flops_per_row());
+  const auto summary =
+      make_summary(*session_, plan_, record_, communicator_.counts(), memory, session_->model().flops_per_row());
   write_file_atomically(settings.training.output_dir + "/summary.json", json_text(summary, 2) + "\n");
   for (const std::string& line : closing_block(summary, settings.training.output_dir)) console_.say(line);
 }
@@ -296,10 +307,10 @@ void Trainer::finish() {
 // A failed run's summary: this rank's view only, as the others may be gone.
 void Trainer::write_summary() {
   console_.end_progress();
-  const auto summary = make_summary(
-      *session_, plan_, record_, communicator_.counts(),
-      {rank_memory_json(communicator_.rank(), device_->ledger(), communicator_.peers_shared_bytes())},
-      session_->model().flops_per_row());
+  const auto summary =
+      make_summary(*session_, plan_, record_, communicator_.counts(),
+                   {rank_memory_json(communicator_.rank(), device_->ledger(), communicator_.peers_shared_bytes())},
+                   session_->model().flops_per_row());
   write_file_atomically(config_.settings.training.output_dir + "/summary.json", json_text(summary, 2) + "\n");
 }
 
@@ -319,7 +330,8 @@ void Trainer::sample() {
 
 }  // namespace
 
-int train(const ResolvedConfig& config, const Dataset& dataset, Communicator& communicator, const TrainOptions& options) {
+int train(const ResolvedConfig& config, const Dataset& dataset, Communicator& communicator,
+          const TrainOptions& options) {
   return Trainer(config, dataset, communicator, options).run();
 }
 

@@ -23,7 +23,8 @@ struct TrainOptions {
 // Trains. All ranks call it with the same arguments. Returns the exit code: 0, 1 (failed; the reason has been said
 // and is in summary.json), 128 + signal. RunError and UserError pass through, after summary.json of a run that had
 // begun has been written with status "failed".
-int train(const ResolvedConfig& config, const Dataset& dataset, Communicator& communicator, const TrainOptions& options);
+int train(const ResolvedConfig& config, const Dataset& dataset, Communicator& communicator,
+          const TrainOptions& options);
 
 // The scratch memory of the device that the settings ask for.
 ScratchBytes scratch_of_device(const DeviceSettings& settings);

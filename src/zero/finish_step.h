@@ -12,7 +12,7 @@ namespace zt {
 
 // What all ranks know of a step after one all-reduce of integers, equal on all to the bit.
 struct Agreement {
-  double loss_sum = 0.0;                  // over all rows that count
+  double loss_sum = 0.0;  // over all rows that count
   std::int64_t losses_not_finite = 0;
   double squares = 0.0;                   // of the sums of gradients, still multiplied by S * J
   std::int64_t gradients_not_finite = 0;  // elements

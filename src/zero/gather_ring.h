@@ -23,11 +23,11 @@ class GatheredParameters {
  private:
   struct Slot {
     std::int64_t byte_offset = 0;
-    int unit = -1;      // resident in it
-    int holders = 0;    // acquired and not yet released
+    int unit = -1;    // resident in it
+    int holders = 0;  // acquired and not yet released
     std::int64_t last_use = 0;
-    Event ready;        // gathered
-    Event released;     // the last reader's operations
+    Event ready;     // gathered
+    Event released;  // the last reader's operations
   };
   bool persists(int unit, Segment segment) const;
   bool needs_slot(int unit) const;

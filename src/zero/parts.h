@@ -34,7 +34,7 @@ class WholeParameters {
   explicit WholeParameters(const EngineContext& context);
   TensorView view(int unit, Segment segment) const { return segments_.view(unit, segment); }
   TensorView slice(int unit, Segment segment) const { return segments_.slice(unit, segment); }
-  void gather(int unit);                // everybody's updated slices
+  void gather(int unit);               // everybody's updated slices
   void wait_until_gathered(int unit);  // before operations put on the compute stream from now on
 
  private:
@@ -73,9 +73,9 @@ class GradientRing {
   std::int64_t vectors_offset(int unit) const;
 
   const EngineContext& context_;
-  std::vector<Slot> slots_;      // the first `ring` ones are shared, the rest dedicated
-  std::vector<int> dedicated_;   // by unit: its slot or -1
-  std::vector<int> current_;     // by unit: the slot it was given last or -1
+  std::vector<Slot> slots_;     // the first `ring` ones are shared, the rest dedicated
+  std::vector<int> dedicated_;  // by unit: its slot or -1
+  std::vector<int> current_;    // by unit: the slot it was given last or -1
   int ring_ = 0, next_ = 0;
   SharedBufferPtr buffer_;
 };
@@ -85,7 +85,7 @@ void wait_until_reusable(const EngineContext& context, Event reduced, Ticket tic
 
 // Reduces a unit's gradients onto this rank's slice of the sums, on the reduce stream, after what is on the compute
 // stream. `region` and `sum` give the source and the destination of a segment.
-Ticket reduce_unit(const EngineContext& context, int unit, bool first,
-                   const std::function<Region(Segment)>& region, const std::function<TensorView(Segment)>& sum);
+Ticket reduce_unit(const EngineContext& context, int unit, bool first, const std::function<Region(Segment)>& region,
+                   const std::function<TensorView(Segment)>& sum);
 
 }  // namespace zt

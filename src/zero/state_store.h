@@ -12,7 +12,7 @@ namespace zt {
 constexpr int most_moments = 3;
 
 struct BorrowedState {
-  TensorView master;                              // fp32; empty: the resting parameters are the masters
+  TensorView master;                             // fp32; empty: the resting parameters are the masters
   std::array<TensorView, most_moments> moments;  // fp32; as many as the optimizer keeps
 };
 

@@ -90,8 +90,7 @@ Buffer CpuDevice::allocate(std::int64_t bytes, MemoryCategory category, const st
                     " (" + name + "), with " + std::to_string(ledger_->total()) + " bytes allocated before");
   }
   ledger_->add(category, name, bytes);
-  return {static_cast<std::byte*>(data) + misalignment, bytes,
-          [ledger = ledger_, data, whole, bytes, category, name] {
+  return {static_cast<std::byte*>(data) + misalignment, bytes, [ledger = ledger_, data, whole, bytes, category, name] {
             free_memory(data, whole);
             ledger->remove(category, name, bytes);
           }};
