@@ -814,7 +814,7 @@ TEST_CASE("the plan is printed for any number of ranks, and is that of the run")
           place.run(stage(level) + Arguments{"--dry-run", "--world-size", std::to_string(number), "--set",
                                              "train_batch_size=192", "--set", "data.samples=300"});
       check_completes(plan);
-      CHECK(plan.err.empty());
+      CHECK(plan.err.find("zerotrain:") == std::string::npos);  // notices at most
       CHECK(plan.out.find("layout for " + std::to_string(number) + " rank(s): 7,216 parameters") != std::string::npos);
       for (const char* part : {"parameters ", "gradients ", "optimizer ", "activations ", "communication ", "data ",
                                "workspace ", "total ", "communication of a rank: "}) {

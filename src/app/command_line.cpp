@@ -59,7 +59,9 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
   app.add_flag("--json", line.json, "prove: the table as JSON");
   CLI::Option* output_option =
       app.add_option("-o,--output", output, "Where the run's files go (key training.output_dir)")->type_name("DIR");
-  app.add_flag("--resume", line.resume, "Continue the run in the output directory");
+  app.add_flag(
+      "--resume", line.resume,
+      "Go on in the output directory (no checkpoints yet: a finished run is left alone, another starts again)");
   app.add_flag("--overwrite", line.overwrite, "Remove the run that the output directory holds");
   app.add_flag("--dry-run", line.dry_run, "Check everything and print the plan; train nothing");
   app.add_option("--world-size", line.world_size, "With --dry-run: plan for so many ranks")->type_name("N");
@@ -114,7 +116,21 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
     if (!line.dry_run) throw UserError("--world-size goes with --dry-run; to start ranks use --ranks N or mpirun -n N");
     if (line.world_size < 1) throw UserError("--world-size must be 1 or more, not " + std::to_string(line.world_size));
   }
-  if (line.resume && line.overwrite) throw UserError("--resume and --overwrite exclude each other");
+  const auto exclude = [&](const char* one, const char* other) {
+    if (app.count(one) > 0 && app.count(other) > 0) {
+      throw UserError(std::string(one) + " and " + other + " exclude each other");
+    }
+  };
+  exclude("--resume", "--overwrite");
+  exclude("--dry-run", "--print-config");
+  exclude("--quiet", "--verbose");
+  if (line.dry_run) exclude("--ranks", "--world-size");
+  if (line.verb == "prove") {
+    for (const char* option : {"--dry-run", "--print-config", "--output", "--resume", "--overwrite"}) {
+      if (app.count(option) > 0)
+        throw UserError(std::string(option) + " does not go with prove, which writes no files");
+    }
+  }
   return line;
 }
 

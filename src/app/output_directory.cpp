@@ -4,6 +4,8 @@
 
 #include <array>
 #include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "core/errors.h"
@@ -25,13 +27,16 @@ void claim_output_directory(const std::string& path, bool resume, bool overwrite
   for (const char* name : files_of_a_run) {
     const fs::path file = fs::path(path) / name;
     if (!fs::exists(file, error) || resume) continue;
-    if (!overwrite)
-      refuse(
-          "holds a run already; continue it with --resume, remove it with --overwrite, or choose another with --output "
-          "DIR");
+    if (!overwrite) refuse("holds a run already; remove it with --overwrite, or choose another with --output DIR");
     fs::remove_all(file, error);
     if (error) refuse("holds a run that cannot be removed: " + error.message());
   }
+}
+
+bool holds_finished_run(const std::string& path) {
+  std::ifstream file(fs::path(path) / "summary.json");
+  const nlohmann::json summary = nlohmann::json::parse(file, nullptr, false);
+  return summary.is_object() && summary.value("status", "") == "completed";
 }
 
 }  // namespace zt

@@ -9,4 +9,7 @@ namespace zt {
 // `resume` (left as it is) or `overwrite` (the run's files are removed, nothing else).
 void claim_output_directory(const std::string& path, bool resume, bool overwrite);
 
+// Whether its summary says that a run was completed.
+bool holds_finished_run(const std::string& path);
+
 }  // namespace zt

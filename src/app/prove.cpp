@@ -72,7 +72,19 @@ int prove(ResolvedConfig config, const std::vector<int>& ranks, const std::vecto
   settings.training.max_steps = steps;
   settings.training.sample_prompt.clear();
   // In 16 bits the sums must be fp32: else they are rounded once a step on one rank and more often on several.
-  if (is_16_bit(settings.dtype)) settings.grad_accum_dtype = "fp32";
+  if (is_16_bit(settings.dtype) && settings.grad_accum_dtype != "fp32") {
+    std::fprintf(stderr,
+                 "notice: compared with data_types.grad_accum_dtype \"fp32\"; as the config stands, sums in 16 bits "
+                 "are the same "
+                 "at every stage, but not at every number of ranks\n");
+    settings.grad_accum_dtype = "fp32";
+  }
+  if (settings.batch.micro != config.settings.batch.micro) {
+    std::fprintf(stderr,
+                 "notice: compared with micro-batches of %lld, which all of these ranks can be dealt; the config's own "
+                 "on one rank is %lld\n",
+                 static_cast<long long>(settings.batch.micro), static_cast<long long>(config.settings.batch.micro));
+  }
 
   if (!json) {
     std::printf("%d steps in %s, global batch %lld = micro-batches of %lld, gradients summed in fp32, %s\n", steps,

@@ -37,7 +37,13 @@ ResolvedConfig resolve(const CommandLine& line, int world_size) {
 Dataset open_data(const Settings& settings) {
   Dataset dataset = open_dataset(settings);
   const std::string& prompt = settings.training.sample_prompt;
-  if (dataset.tokenizer != nullptr && !prompt.empty()) dataset.tokenizer->encode(prompt);
+  if (dataset.tokenizer != nullptr && !prompt.empty()) {
+    try {
+      dataset.tokenizer->encode(prompt);
+    } catch (const UserError& error) {
+      throw UserError(std::string("training.sample_prompt: ") + error.what());
+    }
+  }
   return dataset;
 }
 
@@ -59,9 +65,13 @@ void settle_here(ResolvedConfig& config, const Dataset& dataset, int ranks) {
 
 void print_plan(ResolvedConfig config, const Dataset& dataset, int ranks) {
   settle_here(config, dataset, ranks);
+  refuse_absurd_sizes(config.settings);
+  if (const auto level = cpu::instruction_level_from(config.settings.device.instruction_set)) {
+    cpu::limit_instruction_set(*level);
+  }
   const Plan plan = make_plan(config.settings, 0, ranks, config.settings.device.ranks_per_node,
                               scratch_of_device(config.settings.device));
-  for (const std::string& notice : config.notices) std::printf("notice: %s\n", notice.c_str());
+  for (const std::string& notice : config.notices) std::fprintf(stderr, "notice: %s\n", notice.c_str());
   for (const std::string& text : plan_tables(config.settings, plan)) std::printf("%s\n", text.c_str());
 }
 
@@ -72,6 +82,7 @@ class Run {
   // One rank alone, in this process.
   int alone() {
     prepare(1);
+    watch_stop_signals();
     int code = 0;
     run_ranks_as_threads(1, 0, [&](Communicator& communicator) { code = rank(communicator, ""); });
     return code;
@@ -89,11 +100,15 @@ class Run {
     }
     prepare(line_.ranks);
     return launch_local_ranks({.ranks = line_.ranks, .ranks_per_node = config_.settings.device.ranks_per_node},
-                              [&](Communicator& communicator) { return rank(communicator, ""); });
+                              [&](Communicator& communicator) {
+                                watch_stop_signals();
+                                return rank(communicator, "");
+                              });
   }
 
   int mpi_ranks(int world_size) {
     config_ = resolve(line_, world_size);
+    watch_stop_signals();
     std::string note;
     int code = 0;
     {
@@ -101,7 +116,7 @@ class Run {
       const auto communicator = mpi_communicator(config_.settings.device.ranks_per_node, windows, &note);
       try {
         all_or_none(*communicator, [&] {
-          dataset_ = open_data(config_.settings);
+          open_data_that_fits(world_size, 1);
           if (communicator->rank() == 0) claim();
         });
         code = rank(*communicator, note);
@@ -129,13 +144,31 @@ class Run {
       throw UserError("device.communicator \"mpi\" needs mpirun: mpirun -n " + std::to_string(std::max(2, world_size)) +
                       " zerotrain ..., without --ranks");
     }
-    dataset_ = open_data(config_.settings);
+    open_data_that_fits(world_size, world_size);
     claim();
+  }
+
+  // Data, and the plan of the run: what cannot fit this machine is refused before anything is made, and where the
+  // plan does not depend on the data, before they are made, too.
+  void open_data_that_fits(int world_size, int ranks_here) {
+    const bool vocabulary_is_known = config_.settings.model.type != "gpt" || config_.settings.model.gpt.vocab_size > 0;
+    if (vocabulary_is_known) check_fit({}, world_size, ranks_here);
+    dataset_ = open_data(config_.settings);
+    if (!vocabulary_is_known) check_fit(dataset_, world_size, ranks_here);
+  }
+  void check_fit(const Dataset& dataset, int world_size, int ranks_here) const {
+    refuse_absurd_sizes(config_.settings);
+    ResolvedConfig config = config_;
+    settle_here(config, dataset, world_size);
+    // Without the scratch memory of products: their library must not be woken before ranks are forked and have agreed
+    // on an instruction set. Each rank checks again, with it.
+    const ScratchBytes none = [](const std::vector<Operation>&) { return std::int64_t{0}; };
+    const Plan plan = make_plan(config.settings, 0, world_size, config.settings.device.ranks_per_node, none);
+    check_memory(plan, ranks_here, available_memory_bytes());
   }
   void claim() { claim_output_directory(config_.settings.training.output_dir, line_.resume, line_.overwrite); }
 
   int rank(Communicator& communicator, const std::string& note) {
-    watch_stop_signals();
     TrainOptions options;
     options.quiet = line_.quiet;
     options.verbose = line_.verbose;
@@ -174,6 +207,7 @@ int run(int argc, const char* const* argv, std::chrono::steady_clock::time_point
   if (line.dry_run || line.print_config) {
     const int ranks = line.world_size > 0 ? line.world_size : line.ranks > 0 ? line.ranks : world_size_of_mpi();
     ResolvedConfig config = resolve(line, ranks);
+    refuse_absurd_sizes(config.settings);
     const Dataset dataset = open_data(config.settings);
     if (line.dry_run) {
       print_plan(config, dataset, ranks);
@@ -182,6 +216,15 @@ int run(int argc, const char* const* argv, std::chrono::steady_clock::time_point
       std::printf("%s\n", config.json.dump(2).c_str());
     }
     return 0;
+  }
+  const int world_size = under_mpi ? world_size_of_mpi() : std::max(1, line.ranks);
+  if (line.resume) {
+    const std::string directory = resolve(line, world_size).settings.training.output_dir;
+    if (holds_finished_run(directory)) {
+      if (prints_errors_before_mpi())
+        std::fprintf(stderr, "the run in %s is finished: nothing to resume\n", directory.c_str());
+      return 0;
+    }
   }
   Run program(line, process_start);
   if (under_mpi) return program.mpi_ranks(world_size_of_mpi());

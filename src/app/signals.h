@@ -3,6 +3,7 @@
 
 namespace zt {
 
+// Once in a process, before it has other threads: those that are started later leave the signals alone.
 void watch_stop_signals();
 int stop_signal();  // the first one received, or 0
 

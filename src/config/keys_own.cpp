@@ -13,15 +13,25 @@ void add_model(std::vector<Key>& t) {
   t.push_back(used_key(choice, "model.type", "gpt (transformer decoder) or mlp (linear layers)")
                   .one_of({"gpt", "mlp"})
                   .required());
-  t.push_back(used_key(integer, "model.n_layer", "number of transformer blocks").standard(6).at_least(1).only_for(gpt));
+  t.push_back(used_key(integer, "model.n_layer", "number of transformer blocks")
+                  .standard(6)
+                  .at_least(1)
+                  .at_most(10000)
+                  .only_for(gpt));
   t.push_back(used_key(integer, "model.n_head", "attention heads of a block; divides n_embd")
                   .standard(6)
                   .at_least(1)
+                  .at_most(65536)
                   .only_for(gpt));
-  t.push_back(used_key(integer, "model.n_embd", "width of the hidden states").standard(384).at_least(1).only_for(gpt));
+  t.push_back(used_key(integer, "model.n_embd", "width of the hidden states")
+                  .standard(384)
+                  .at_least(1)
+                  .at_most(1 << 20)
+                  .only_for(gpt));
   t.push_back(used_key(integer, "model.n_positions", "tokens of a sequence (context length)")
                   .standard(256)
                   .at_least(1)
+                  .at_most(1 << 24)
                   .only_for(gpt));
   t.push_back(used_key(integer, "model.vocab_size", "number of token ids; auto: what the tokenizer has")
                   .standard("auto")
@@ -33,6 +43,7 @@ void add_model(std::vector<Key>& t) {
                   .standard(nullptr)
                   .or_null()
                   .at_least(1)
+                  .at_most(1 << 24)
                   .only_for(gpt));
   t.push_back(used_key(choice, "model.activation_function", "gelu_new is the tanh form, gelu the exact one")
                   .standard("gelu_new")
@@ -63,6 +74,7 @@ void add_model(std::vector<Key>& t) {
                   .required()
                   .length(2, 1024)
                   .at_least(1)
+                  .at_most(1 << 24)
                   .only_for(mlp));
   t.push_back(used_key(choice, "model.activation", "between the layers")
                   .standard("identity")

@@ -106,8 +106,39 @@ std::int64_t available_memory_bytes() {
   return available;
 }
 
+void refuse_absurd_sizes(const Settings& settings) {
+  constexpr double most = 1e15;  // bytes
+  const auto rows = static_cast<double>(settings.batch.micro);
+  double parameters = 0.0;
+  double activations = 0.0;
+  if (settings.model.type == "gpt") {
+    const GptSettings& gpt = settings.model.gpt;
+    const auto C = static_cast<double>(gpt.n_embd);
+    const double I = gpt.n_inner > 0 ? static_cast<double>(gpt.n_inner) : 4.0 * C;
+    const auto V = static_cast<double>(gpt.vocab_size);
+    const auto T = static_cast<double>(gpt.n_positions);
+    parameters = static_cast<double>(gpt.n_layer) * (4.0 * C * C + 2.0 * C * I) + (V + T) * C;
+    activations = rows * T * (V + static_cast<double>(gpt.n_layer) * (6.0 * C + I));
+  } else {
+    const std::vector<std::int64_t>& layers = settings.model.mlp.layers;
+    for (std::size_t layer = 0; layer + 1 < layers.size(); ++layer) {
+      parameters += static_cast<double>(layers[layer]) * static_cast<double>(layers[layer + 1]);
+      activations += rows * static_cast<double>(layers[layer]);
+    }
+  }
+  const auto refuse = [](double bytes, const std::string& what) {
+    throw UserError("this run needs about " + count_in_words(bytes) + "B for " + what);
+  };
+  if (4.0 * parameters > most) refuse(4.0 * parameters, "the model's parameters alone: make the model smaller");
+  if (4.0 * activations > most) {
+    refuse(4.0 * activations,
+           "the activations of one micro-batch alone: lower train_micro_batch_size_per_gpu or the model's widths");
+  }
+}
+
 void check_memory(const Plan& plan, int ranks_here, std::int64_t available) {
-  const std::int64_t needed = plan.total() * ranks_here;
+  const std::int64_t needed =
+      plan.total() > (std::int64_t{1} << 62) / ranks_here ? std::int64_t{1} << 62 : plan.total() * ranks_here;
   if (needed <= available) return;
   const auto largest =
       static_cast<std::size_t>(std::max_element(plan.memory.begin(), plan.memory.end()) - plan.memory.begin());

@@ -37,6 +37,10 @@ Plan make_plan(const Settings& settings, int rank, int ranks, int ranks_on_node,
 // Memory that this process may still take: the least of what is free, and of the limits of its control groups.
 std::int64_t available_memory_bytes();
 
+// UserError if parameters or the activations of a micro-batch are beyond any machine: sizes that a plan could not even
+// add up.
+void refuse_absurd_sizes(const Settings& settings);
+
 // UserError if `ranks_here` ranks of this plan do not fit: says which category is largest and which keys help.
 void check_memory(const Plan& plan, int ranks_here, std::int64_t available);
 

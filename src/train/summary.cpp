@@ -37,10 +37,6 @@ std::string rank_memory_json(int rank, const MemoryLedger& ledger, std::int64_t 
 
 namespace {
 
-Json optional_number(const std::optional<double>& value) {
-  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
-}
-
 bool counts_tokens(const Session& session) { return session.settings().model.type == "gpt"; }
 
 Json communication_json(const Session& session, const Plan& plan, const CommunicationCounts& counts) {
@@ -75,9 +71,11 @@ Json make_summary(const Session& session, const Plan& plan, const RunRecord& rec
   summary["status"] = record.status;
   if (record.status == "failed") summary["error"] = record.error;
   summary["steps"] = {{"attempted", steps.attempted}, {"applied", steps.applied}, {"skipped", steps.skipped}};
-  summary["final"] = {{"loss", optional_number(record.loss)},
-                      {"validation_loss", optional_number(record.validation_loss)},
-                      {"loss_scale", session.scaler().scale()}};
+  Json final_values = {{"loss", nullptr}, {"validation_loss", nullptr}};
+  if (record.loss) put_number(final_values, "loss", *record.loss);
+  if (record.validation_loss) put_number(final_values, "validation_loss", *record.validation_loss);
+  final_values["loss_scale"] = session.scaler().scale();
+  summary["final"] = std::move(final_values);
   summary["model"] = {{"type", settings.model.type}, {"parameters", plan.parameters}};
   if (record.weights_checksum) {
     std::array<char, 24> text{};
