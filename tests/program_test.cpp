@@ -598,6 +598,39 @@ TEST_CASE("a signal stops the run after its step, with code 128 + signal") {
   }
 }
 
+// A handler's frame is written where the stack pointer points, and generated code may use it for something else.
+TEST_CASE("no stop signal has a handler, and all threads of a rank but the one that waits have them blocked") {
+  const Workplace place;
+  const fs::path run = place.file("run");
+  Program program(Workplace::command(ranks(2) + endless + Arguments{"--set", "device.threads=2"}), place.options());
+  CHECK(program.wait_until([&] { return metrics_lines(run) >= 2; }));
+  const auto mask_of = [](const fs::path& status, const std::string& name) {
+    std::ifstream file(status);
+    std::string line;
+    while (std::getline(file, line)) {
+      if (line.starts_with(name)) return std::stoull(line.substr(name.size()), nullptr, 16);
+    }
+    throw std::runtime_error("no " + name + " in " + status.string());
+  };
+  const unsigned long long stops = 1ULL << (SIGINT - 1) | 1ULL << (SIGTERM - 1) | 1ULL << (SIGUSR1 - 1);
+  const std::vector<pid_t> processes = children_of(program.process());
+  REQUIRE(processes.size() == 2);
+  for (const pid_t process : processes) {
+    const fs::path folder = "/proc/" + std::to_string(process);
+    CHECK((mask_of(folder / "status", "SigCgt:") & stops) == 0);
+    int threads = 0, blocking = 0;
+    for (const auto& task : fs::directory_iterator(folder / "task")) {
+      ++threads;
+      // In sigwait the kernel shows the awaited signals as not blocked.
+      if ((mask_of(task.path() / "status", "SigBlk:") & stops) == stops) ++blocking;
+    }
+    CHECK(threads >= 3);  // the caller, a worker, the one that waits
+    CHECK(blocking == threads - 1);
+  }
+  program.send(SIGTERM);
+  CHECK(program.finish().code == 128 + SIGTERM);
+}
+
 TEST_CASE("a signal to one rank stops all after the same step") {
   const Workplace place;
   const fs::path run = place.file("run");
