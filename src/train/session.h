@@ -51,7 +51,7 @@ class Session {
 
   // One attempted step: A micro-steps and finish_step. The votes of all ranks come back summed in the outcome.
   StepOutcome train_step(std::int64_t vote);
-  // Runs the micro-steps of the step that was attempted last again on `device` (a decorator of this session's), with
+  // Runs the micro-steps of the step that was attempted last again on `device` (a decorator of its own one), with
   // the weights as they are; nothing is updated.
   void replay_micro_steps(Device& device, double scale);
 

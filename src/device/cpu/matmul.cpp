@@ -62,7 +62,7 @@ struct Plan {
   bool direct = false;   // the library writes the output
   std::int64_t depth = 0;
   // Parts of a worker's scratch, in bytes.
-  std::int64_t out_at = 0, bias_at = 0, a_at = 0, b_at = 0, library_at = 0;
+  std::int64_t out_at = 0, bias_at = 0, a_at = 0, b_at = 0, scratchpad_at = 0;
 
   std::int64_t tasks() const { return row_parts * column_parts; }
 };
@@ -85,7 +85,7 @@ Plan plan_for(const MatMul& op) {
   plan.bias_at = place(op.bias && op.bias.dtype != DType::f32 ? plan.tiles.columns : 0);
   plan.a_at = place(plan.convert ? plan.tiles.rows * plan.depth : 0);
   plan.b_at = place(plan.convert ? plan.tiles.columns * plan.depth : 0);
-  plan.library_at = at;
+  plan.scratchpad_at = at;
   return plan;
 }
 
@@ -131,7 +131,7 @@ void run_tile(const MatMul& op, const Plan& plan, std::int64_t task, Scratch scr
   const std::int64_t column = task / plan.row_parts * plan.tiles.columns;
   const std::int64_t rows = std::min(plan.tiles.rows, op.m - row);
   const std::int64_t columns = std::min(plan.tiles.columns, op.n - column);
-  if (scratch.bytes < plan.library_at) {
+  if (scratch.bytes < plan.scratchpad_at) {
     throw std::logic_error("a matrix product was run that needs more scratch memory than was reserved");
   }
   const auto floats_at = [scratch](std::int64_t at) { return reinterpret_cast<float*>(scratch.data + at); };
@@ -166,7 +166,7 @@ void run_tile(const MatMul& op, const Plan& plan, std::int64_t task, Scratch scr
       a = load(a, op.lda, plan.a_at, op.transpose_a, rows);
       b = load(b, op.ldb, plan.b_at, !op.transpose_b, columns);
     }
-    run_product(product, a, b, out, bias, {scratch.data + plan.library_at, scratch.bytes - plan.library_at});
+    run_product(product, a, b, out, bias, {scratch.data + plan.scratchpad_at, scratch.bytes - plan.scratchpad_at});
   }
   if (!plan.direct) store_panel(out, columns, op.out.dtype, target, op.ldc, rows, columns, op.add);
 }
@@ -201,7 +201,7 @@ WorkspaceNeed matmul_workspace(const MatMul& op) {
       }
     }
   }
-  return {.per_worker = plan.library_at + library};
+  return {.per_worker = plan.scratchpad_at + library};
 }
 
 void run_matmul(const MatMul& op, Context& context) {
