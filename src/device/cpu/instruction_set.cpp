@@ -76,7 +76,14 @@ InstructionLevel instruction_level() {
 void limit_instruction_set(InstructionLevel level) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
-  if (level >= detected_instruction_level() && limit.load() < 0) return;
+  if (level >= detected_instruction_level() && limit.load() < 0) {
+    // Processors that also have AMX would add in yet another order: the name of the level must say it all. Too late
+    // (after a first product) it stays as it is, for this process alone.
+    if (detected_instruction_level() == InstructionLevel::avx512_bf16) {
+      dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_bf16);
+    }
+    return;
+  }
   if (limit.load() == static_cast<int>(level)) return;
   if (limit.load() >= 0) throw std::logic_error("the instruction set was already limited");
   limit_product_library(level);
