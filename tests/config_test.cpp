@@ -85,7 +85,7 @@ TEST_CASE("--set takes JSON or a string, and creates sections") {
   CHECK(s.optimizer.type == "AdamW");
   CHECK(s.optimizer.beta1 == 0.8);
   CHECK(s.training.max_steps == 50);
-  CHECK(s.dtype == DType::bf16);
+  CHECK(s.precision.preset == "bf16");
   CHECK(settings_of({tiny_gpt()}, {"zero_optimization=true"}).zero.stage == 1);
   CHECK(settings_of({tiny_gpt()}, {"train_batch_size=auto", "train_micro_batch_size_per_gpu=3"}).batch.train == 3);
 }
@@ -159,7 +159,7 @@ TEST_CASE("auto is resolved and told") {
   CHECK(s.gradient_clipping == 1.0);
   CHECK(s.zero.prefetch_bucket_size == 3686);  // 0.9 * 64 * 64
   CHECK(s.zero.param_persistence_threshold == 640);
-  CHECK(s.dtype == DType::f32);
+  CHECK(s.precision.preset == "fp32");
   for (const char* key : {"optimizer.params.lr: \"auto\" is 5e-05", "total_num_steps: \"auto\" is 4",
                           "gradient_clipping: \"auto\" is 1.0", "bf16.enabled: \"auto\" is false"}) {
     INFO(key);
@@ -169,14 +169,14 @@ TEST_CASE("auto is resolved and told") {
 
 TEST_CASE("auto precision is bf16 where the device is fast at it") {
   const auto dtype = [](const char* text, bool fast) {
-    return resolve_texts({tiny_gpt(), text}, {}, 1, fast).settings.dtype;
+    return resolve_texts({tiny_gpt(), text}, {}, 1, fast).settings.precision.preset;
   };
-  CHECK(dtype(R"({"bf16": {"enabled": "auto"}})", true) == DType::bf16);
-  CHECK(dtype(R"({"bf16": {"enabled": "auto"}})", false) == DType::f32);
-  CHECK(dtype(R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}})", true) == DType::bf16);
-  CHECK(dtype(R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": true}})", true) == DType::f16);
-  CHECK(dtype(R"({"bf16": {"enabled": true}, "fp16": {"enabled": "auto"}})", false) == DType::bf16);
-  CHECK(dtype(R"({"fp16": {"enabled": "auto"}})", true) == DType::f32);
+  CHECK(dtype(R"({"bf16": {"enabled": "auto"}})", true) == "bf16");
+  CHECK(dtype(R"({"bf16": {"enabled": "auto"}})", false) == "fp32");
+  CHECK(dtype(R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}})", true) == "bf16");
+  CHECK(dtype(R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": true}})", true) == "fp16");
+  CHECK(dtype(R"({"bf16": {"enabled": true}, "fp16": {"enabled": "auto"}})", false) == "bf16");
+  CHECK(dtype(R"({"fp16": {"enabled": "auto"}})", true) == "fp32");
 }
 
 TEST_CASE("defaults are those of the table, and those that DeepSpeed moved are told") {
@@ -210,7 +210,7 @@ TEST_CASE("WarmupLR goes up to the optimizer's rate unless told otherwise") {
 }
 
 TEST_CASE("sums over several micro-batches are kept in fp32 unless told otherwise") {
-  const auto sum = [](const char* text) { return settings_of({tiny_gpt(), text}).grad_accum_dtype; };
+  const auto sum = [](const char* text) { return settings_of({tiny_gpt(), text}).precision.grad_accum_dtype; };
   CHECK(sum(R"({"bf16": {"enabled": true}})") == "bf16");
   CHECK(sum(R"({"bf16": {"enabled": true}, "gradient_accumulation_steps": 2})") == "fp32");
   CHECK(sum(R"({"bf16": {"enabled": true}, "gradient_accumulation_steps": 2,
@@ -246,7 +246,7 @@ TEST_CASE("what is refused passes in silence when it is switched off") {
 TEST_CASE("old forms are understood") {
   ResolvedConfig config = resolve_texts({tiny_gpt(), R"({"zero_optimization": true, "bfloat16": {"enabled": true}})"});
   CHECK(config.settings.zero.stage == 1);
-  CHECK(config.settings.dtype == DType::bf16);
+  CHECK(config.settings.precision.preset == "bf16");
   CHECK(contains(config.notices, "zero_optimization: true is an old form"));
   CHECK(contains(config.notices, "b.json:1: bfloat16 is an old name of bf16"));
   CHECK(settings_of({tiny_gpt(), R"({"zero_optimization": false})"}).zero.stage == 0);

@@ -14,8 +14,10 @@
 #include "comm/threads.h"
 #include "config/keys.h"
 #include "config/resolve.h"
+#include "core/precision.h"
 #include "data/source.h"
 #include "train/trainer.h"
+#include "zero/engine.h"
 
 namespace fs = std::filesystem;
 using zt::Json;
@@ -75,8 +77,8 @@ std::vector<const zt::Key*> keys_in_order(const std::function<bool(const zt::Key
 
 // The keys of the top level, then by section: those that say what a run is, then the others by name.
 std::string tables_of_keys() {
-  std::vector<std::string> sections = {"model",     "data",      "training", "device", "zero_optimization",
-                                       "optimizer", "scheduler", "fp16",     "bf16",   "data_types"};
+  std::vector<std::string> sections = {"model",     "data", "training", "device", "zero_optimization", "optimizer",
+                                       "scheduler", "fp16", "bf16",     "amp",    "torch_autocast",    "data_types"};
   std::set<std::string> others;
   for (const zt::Key& key : zt::key_table()) {
     const std::string section =
@@ -141,13 +143,18 @@ std::set<std::string> names_in_files_of_a_run(const std::vector<std::string>& se
 
 }  // namespace
 
-TEST_CASE("docs/config.md holds the table of keys") {
-  const std::string marker = "<!-- Below: written from the table of keys by scripts/update_docs.sh. -->\n";
-  const fs::path page = docs() / "config.md";
+namespace {
+
+// The page from `marker` to `end` (or to its own end) is `expected`; with ZEROTRAIN_UPDATE_DOCS=1 it is written so.
+void require_generated(const std::string& name, const std::string& marker, const std::string& end,
+                       const std::string& expected_part) {
+  const fs::path page = docs() / name;
   const std::string text = contents(page);
   const std::size_t at = text.find(marker);
   REQUIRE(at != std::string::npos);
-  const std::string expected = text.substr(0, at + marker.size()) + tables_of_keys();
+  const std::size_t after = end.empty() ? text.size() : text.find(end, at);
+  REQUIRE(after != std::string::npos);
+  const std::string expected = text.substr(0, at + marker.size()) + expected_part + text.substr(after);
   const char* update = std::getenv("ZEROTRAIN_UPDATE_DOCS");
   if (update != nullptr && std::string(update) == "1") {
     std::ofstream(page, std::ios::binary) << expected;
@@ -162,6 +169,44 @@ TEST_CASE("docs/config.md holds the table of keys") {
        << line(text, old_at) << "\nshould be\n"
        << line(expected, new_at));
   CHECK((old_at == text.end() && new_at == expected.end()));
+}
+
+// What each preset holds and costs, from its formats.
+std::string table_of_presets() {
+  std::string text =
+      "\n| precision | asked for by | parameters (norms) | activations | products | gradients | sums, A = 1, A > 1 | "
+      "masters | moments | bytes a parameter with Adam, A = 1, A > 1 | loss scale | ZeRO stages |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+  const auto name = [](zt::DType type) { return std::string(zt::name_of(type)); };
+  const auto bytes = [](const zt::Precision& precision, int accumulation) {
+    std::ostringstream number;
+    number << zt::formula_bytes_per_parameter(0, 1, precision, accumulation, 2);
+    return number.str();
+  };
+  for (const zt::PrecisionPreset& preset : zt::precision_presets()) {
+    const zt::PrecisionSettings settings{std::string(preset.name), "", ""};
+    const zt::Precision one = zt::make_precision(settings, 1);
+    const zt::Precision more = zt::make_precision(settings, 2);
+    const bool apart = size_of(one.master) > size_of(one.parameter);
+    text += "| " + code(settings.preset) + " | " + code(std::string(preset.asked_by)) + " | " + name(one.parameter) +
+            (one.vectors == one.parameter ? "" : " (" + name(one.vectors) + ")") + " | " + name(one.activation) +
+            " | " + name(one.compute) + " | " + name(one.gradient) + " | " + name(one.accumulator) + ", " +
+            name(more.accumulator) + " | " + (apart ? name(one.master) : "the parameters") + " | " + name(one.moment) +
+            " | " + bytes(one, 1) + ", " + bytes(more, 2) + " | " + std::string(preset.scaling) + " | 0 to 3 |\n";
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+TEST_CASE("docs/config.md holds the table of keys") {
+  require_generated("config.md", "<!-- Below: written from the table of keys by scripts/update_docs.sh. -->\n", "",
+                    tables_of_keys());
+}
+
+TEST_CASE("docs/precision.md holds the table of presets") {
+  require_generated("precision.md", "<!-- Presets: written from their table by scripts/update_docs.sh. -->\n",
+                    "<!-- End of presets. -->", table_of_presets());
 }
 
 TEST_CASE("docs/outputs.md explains every name in the files of a run") {

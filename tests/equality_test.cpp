@@ -25,7 +25,7 @@ void require_stages_agree(const Settings& base, int ranks, const CurveOptions& o
   require_plan_is_kept(reference);
   for (int stage = 1; stage <= 3; ++stage) {
     INFO("stage " << stage << ", " << ranks << " ranks, A = " << base.batch.accumulation << ", "
-                  << name_of(base.dtype));
+                  << base.precision.preset);
     const Curve curve = trace_curve(at(base, ranks, stage), data, ranks, options);
     CHECK(curve.same_bits(reference));
     require_plan_is_kept(curve);
@@ -42,11 +42,11 @@ TEST_CASE(
     for (const int ranks : {1, 2, 3, 4, 5, 7}) {
       for (const int accumulation : {1, 4}) {
         Settings gpt = with_batch(tiny_gpt(), 2, accumulation, ranks);
-        gpt.dtype = dtype;
+        gpt.precision.preset = name_of(dtype);
         gpt.loss_scale.initial_scale_power = 8;
         require_stages_agree(gpt, ranks);
         Settings mlp = with_batch(tiny_mlp(), 3, accumulation, ranks);
-        mlp.dtype = dtype;
+        mlp.precision.preset = name_of(dtype);
         mlp.loss_scale.initial_scale_power = 8;
         require_stages_agree(mlp, ranks);
       }
@@ -57,7 +57,7 @@ TEST_CASE(
 TEST_CASE("All stages agree on which fp16 steps overflow, and go on alike afterwards") {
   for (const int ranks : {1, 3}) {
     Settings settings = with_batch(tiny_gpt(), 2, 2, ranks);
-    settings.dtype = DType::f16;
+    settings.precision.preset = "fp16";
     settings.loss_scale.initial_scale_power = 32;
     settings.training.max_steps = 26;
     require_stages_agree(settings, ranks);
@@ -71,7 +71,7 @@ TEST_CASE("All stages agree without clipping, untied, without biases, with dropo
   for (const int ranks : {1, 2, 3}) {
     for (const DType dtype : all_dtypes) {
       Settings settings = with_batch(tiny_gpt(), 2, 2, ranks);
-      settings.dtype = dtype;
+      settings.precision.preset = name_of(dtype);
       settings.loss_scale.initial_scale_power = 4;
       settings.gradient_clipping = 0.0;
       settings.model.gpt.tie_word_embeddings = false;
@@ -96,8 +96,8 @@ TEST_CASE("The number of ranks does not change a bit, with the same micro-batch 
     for (const DType dtype : all_dtypes) {
       for (const bool is_gpt : {true, false}) {
         Settings settings = is_gpt ? tiny_gpt() : tiny_mlp();
-        settings.dtype = dtype;
-        settings.grad_accum_dtype = "fp32";
+        settings.precision.preset = name_of(dtype);
+        settings.precision.grad_accum_dtype = "fp32";
         settings.loss_scale.initial_scale_power = 4;
         settings.model.gpt.resid_pdrop = settings.model.gpt.attn_pdrop = 0.1;
         settings = with_batch(settings, 2, world.micro_batches, 1);
@@ -120,7 +120,7 @@ TEST_CASE(
     "Threads, alignment of buffers, recomputation, pretended nodes, queued streams and repetition change no bit") {
   for (const DType dtype : all_dtypes) {
     Settings settings = with_batch(tiny_gpt(), 3, 2, 2);
-    settings.dtype = dtype;
+    settings.precision.preset = name_of(dtype);
     settings.loss_scale.initial_scale_power = 6;
     settings.model.gpt.attn_pdrop = 0.2;
     const Dataset data = data_for(settings);
@@ -196,7 +196,7 @@ TEST_CASE("Model states are the formula's bytes exactly where tensors need no pa
             INFO("stage " << stage << ", " << ranks << " ranks, A = " << accumulation << ", " << name_of(dtype));
             Settings settings = with_batch(base, 2, accumulation, ranks);
             settings.optimizer.type = optimizer;
-            settings.dtype = dtype;
+            settings.precision.preset = name_of(dtype);
             settings.loss_scale.initial_scale_power = 4;
             settings.zero.stage = stage;
             const Curve curve = trace_curve(settings, data, ranks);
@@ -215,9 +215,9 @@ TEST_CASE("Model states are the formula's bytes exactly where tensors need no pa
 }
 
 TEST_CASE("The formula's bytes per parameter are the table's") {
-  const Precision bf16 = precision_preset(DType::bf16, 1, "");
-  const Precision bf16_accumulating = precision_preset(DType::bf16, 4, "");
-  const Precision fp32 = precision_preset(DType::f32, 1, "");
+  const Precision bf16 = make_precision({"bf16", "", ""}, 1);
+  const Precision bf16_accumulating = make_precision({"bf16", "", ""}, 4);
+  const Precision fp32 = make_precision({"fp32", "", ""}, 1);
   for (const double n : {1.0, 2.0, 64.0}) {
     const int ranks = static_cast<int>(n);
     const auto adam = [&](int stage, const Precision& precision, int accumulation) {

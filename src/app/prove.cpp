@@ -72,12 +72,11 @@ int prove(ResolvedConfig config, const std::vector<int>& ranks, const std::vecto
   settings.training.max_steps = steps;
   settings.training.sample_prompt.clear();
   // In 16 bits the sums must be fp32: else they are rounded once a step on one rank and more often on several.
-  if (is_16_bit(settings.dtype) && settings.grad_accum_dtype != "fp32") {
+  if (is_16_bit(make_precision(settings.precision, settings.batch.accumulation).accumulator)) {
     std::fprintf(stderr,
                  "notice: compared with data_types.grad_accum_dtype \"fp32\"; as the config stands, sums in 16 bits "
-                 "are the same "
-                 "at every stage, but not at every number of ranks\n");
-    settings.grad_accum_dtype = "fp32";
+                 "are the same at every stage, but not at every number of ranks\n");
+    settings.precision.grad_accum_dtype = "fp32";
   }
   if (settings.batch.micro != config.settings.batch.micro) {
     std::fprintf(stderr,
@@ -88,7 +87,7 @@ int prove(ResolvedConfig config, const std::vector<int>& ranks, const std::vecto
 
   if (!json) {
     std::printf("%d steps in %s, global batch %lld = micro-batches of %lld, gradients summed in fp32, %s\n", steps,
-                std::string(name_of(settings.dtype)).c_str(), static_cast<long long>(settings.batch.train),
+                settings.precision.preset.c_str(), static_cast<long long>(settings.batch.train),
                 static_cast<long long>(settings.batch.micro),
                 std::string(cpu::name_of(cpu::instruction_level())).c_str());
     std::printf("%5s %5s %4s  %-15s %7s  %-16s  %-9s %s\n", "ranks", "stage", "A", "last loss", "skipped", "weights",

@@ -171,6 +171,7 @@ class Checker {
           out = value.get<double>();
           if (in_range(key, out.get<double>())) return "";
         }
+        if (value.is_string() && !key.choices.empty()) return convert_choice(key, value, found, out);
         return found + unquoted_hint(value, is_quoted_number(value));
       case KeyType::string: out = value; return value.is_string() ? "" : found;
       case KeyType::choice: return convert_choice(key, value, found, out);

@@ -82,6 +82,7 @@ Key alias_key(std::string path, std::string new_path);
 // Rows by part; key_table() joins them.
 void add_own_keys(std::vector<Key>& table);
 void add_general_keys(std::vector<Key>& table);
+void add_precision_keys(std::vector<Key>& table);
 void add_optimizer_keys(std::vector<Key>& table);
 void add_zero_keys(std::vector<Key>& table);
 void add_other_sections(std::vector<Key>& table);

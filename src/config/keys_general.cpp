@@ -51,9 +51,6 @@ void add_precision(std::vector<Key>& t) {
                   .standard("skip")
                   .one_of({"skip"})
                   .refusing("retry", "this version skips the batch: use \"skip\""));
-  t.push_back(refused_key(boolean, "fp16.fp16_master_weights_and_grads", "masters in fp16",
-                          "master weights are fp32 here: set it to false or remove it")
-                  .unless({false}));
   t.push_back(alias_key("bfloat16", "bf16"));
   t.push_back(used_key(section, "bf16", "training in bf16 with fp32 master weights"));
   t.push_back(used_key(boolean, "bf16.enabled", "auto: true where the device is fast at it").standard(false).or_auto());
@@ -63,34 +60,6 @@ void add_precision(std::vector<Key>& t) {
   t.push_back(notice_key(boolean, "bf16.check_grad_overflow", "skips steps with infinite gradients",
                          "gradients are always checked")
                   .unless({true}));
-  t.push_back(refused_key(boolean, "bf16.bf16_master_weights_and_grads", "masters in bf16",
-                          "master weights are fp32 here: set it to false or remove it")
-                  .unless({false}));
-  t.push_back(refused_key(boolean, "bf16.bf16_optimizer_states", "averages in bf16",
-                          "the optimizer's averages are fp32 here: set it to false or remove it")
-                  .unless({false}));
-  t.push_back(refused_key(section, "amp", "NVIDIA apex", "apex is not used here: use the section fp16 or bf16"));
-  t.push_back(refused_key(section, "torch_autocast", "autocast of PyTorch",
-                          "there is no PyTorch here: use the section fp16 or bf16"));
-  t.push_back(used_key(section, "data_types", "number formats"));
-  t.push_back(used_key(choice, "data_types.grad_accum_dtype",
-                       "sum over micro-batches; null: fp32 where there are several, else the training format")
-                  .standard(nullptr)
-                  .or_null()
-                  .one_of({"fp32", "bf16", "fp16"}));
-  for (const char* name : {"param_dtype", "buffer_dtype"}) {
-    t.push_back(notice_key(string, std::string("data_types.") + name, "format of parameters or buffers",
-                           "the sections fp16 and bf16 decide the formats")
-                    .or_null()
-                    .unless({nullptr}));
-  }
-  t.push_back(used_key(choice, "communication_data_type", "format of gradients between ranks: the training format")
-                  .standard(nullptr)
-                  .or_null()
-                  .one_of({"fp32", "bf16", "fp16"}));
-  t.push_back(notice_key(string, "seq_parallel_communication_data_type", "of sequence parallelism",
-                         "sequences are not split over ranks here")
-                  .or_null());
 }
 
 void add_rest(std::vector<Key>& t) {
@@ -146,6 +115,7 @@ void add_rest(std::vector<Key>& t) {
 void add_general_keys(std::vector<Key>& table) {
   add_batch(table);
   add_precision(table);
+  add_precision_keys(table);
   add_rest(table);
 }
 

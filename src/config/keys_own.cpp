@@ -90,10 +90,10 @@ void add_model(std::vector<Key>& t) {
                   .standard(nullptr)
                   .or_null()
                   .unless({nullptr}));
-  t.push_back(refused_key(strings, "model.freeze", "name patterns of parameters to leave as they are",
-                          "this version trains all parameters: remove the key or set it to []")
-                  .standard(Json::array())
-                  .unless({Json::array()}));
+  t.push_back(used_key(strings, "model.freeze",
+                       "name patterns of parameters that are not trained: \"h.0\" and all below it, \"*.bias\"; * "
+                       "stands for any characters")
+                  .standard(Json::array()));
 }
 
 void add_data(std::vector<Key>& t) {

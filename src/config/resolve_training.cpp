@@ -1,52 +1,13 @@
-// Rules of precision, optimizer and schedule.
+// Rules of the loss scale, the optimizer and the schedule.
 #include <cmath>
 
 #include "config/resolver.h"
 
 namespace zt {
 
-void Resolver::resolve_precision() {
-  if (holds_auto("fp16.enabled")) {
-    set_auto("fp16.enabled", false, "fp16 is used only where it is asked for");
-  }
-  if (holds_auto("bf16.enabled")) {
-    const bool fp16 = known({"fp16.enabled"}) && get<bool>("fp16.enabled");
-    if (fp16) {
-      set_auto("bf16.enabled", false, "since fp16 is enabled");
-    } else {
-      set_auto("bf16.enabled", options_.bf16_is_fast,
-               options_.bf16_is_fast ? "the device is fast at it" : "the device is not fast at it: training in fp32");
-    }
-  }
-  if (!known({"fp16.enabled", "bf16.enabled"})) return;
-  const bool fp16 = get<bool>("fp16.enabled");
-  const bool bf16 = get<bool>("bf16.enabled");
-  if (fp16 && bf16) {
-    problem("fp16.enabled", "fp16 and bf16 (" + where("bf16.enabled") + ") are both enabled: set one of them to false");
-    return;
-  }
-  const std::string dtype = fp16 ? "fp16" : bf16 ? "bf16" : "fp32";
-  if (known({"data_types.grad_accum_dtype"})) {
-    const auto sum = get<std::string>("data_types.grad_accum_dtype");
-    if (sum != "fp32" && sum != dtype) {
-      problem("data_types.grad_accum_dtype", "found \"" + sum + "\"; allowed when training in " + dtype + ": \"fp32\"" +
-                                                 (dtype == "fp32" ? "" : " or \"" + dtype + "\""));
-    }
-  } else if (known({"gradient_accumulation_steps"}) && !checked_.wrong.contains("data_types.grad_accum_dtype")) {
-    values_["data_types.grad_accum_dtype"] = get<std::int64_t>("gradient_accumulation_steps") > 1 ? "fp32" : dtype;
-  }
-  if (known({"communication_data_type"})) {
-    const auto wire = get<std::string>("communication_data_type");
-    if (wire != dtype) {
-      problem("communication_data_type", "found \"" + wire +
-                                             "\"; this version sends gradients in the format it trains "
-                                             "in: use \"" +
-                                             dtype + "\" or remove the key");
-    }
-  } else if (!checked_.wrong.contains("communication_data_type")) {
-    values_["communication_data_type"] = dtype;
-  }
-  if (!fp16 || !known({"fp16.loss_scale", "fp16.initial_scale_power", "fp16.min_loss_scale"})) return;
+void Resolver::resolve_loss_scale() {
+  if (!known({"fp16.enabled", "fp16.loss_scale", "fp16.initial_scale_power", "fp16.min_loss_scale"})) return;
+  if (!get<bool>("fp16.enabled")) return;
   if (get<double>("fp16.loss_scale") != 0.0) return;
   const auto power = get<std::int64_t>("fp16.initial_scale_power");
   if (std::ldexp(1.0, static_cast<int>(power)) < get<double>("fp16.min_loss_scale")) {

@@ -69,6 +69,7 @@ void Resolver::notice(const std::string& path, const std::string& text) {
 void Resolver::apply_rules() {
   resolve_batch();
   resolve_precision();
+  resolve_loss_scale();
   resolve_model();
   resolve_data();
   resolve_optimizer();

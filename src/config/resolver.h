@@ -25,6 +25,10 @@ class Resolver {
   // Each resolves the "auto" of its keys, fills computed defaults and reports contradictions.
   void resolve_batch();
   void resolve_precision();
+  void resolve_masters();
+  void resolve_amp();
+  void resolve_formats();  // of sums and of what is sent
+  void resolve_loss_scale();
   void resolve_model();
   void resolve_data();
   void resolve_optimizer();
@@ -40,12 +44,15 @@ class Resolver {
   T get(const std::string& path) const {
     return values_.at(path).get<T>();
   }
+  bool is_true(const std::string& path) const;
   bool holds_auto(const std::string& path) const;
   void set_auto(const std::string& path, const Json& value, const std::string& why = "");
   std::string where(const std::string& path) const;  // "gpt.json:12", or empty
   void problem(const std::string& path, const std::string& text);
   void notice(const std::string& path, const std::string& text);
   bool applies(const Key& key) const;
+  std::string preset() const;  // the name of the precision's (core/precision.h)
+  void set_precision(Settings& settings) const;
 
   const ConfigTree& tree_;
   std::int64_t world_size_;

@@ -18,12 +18,6 @@ Json Resolver::to_json() const {
   return json;
 }
 
-namespace {
-
-DType dtype_of(bool fp16, bool bf16) { return fp16 ? DType::f16 : bf16 ? DType::bf16 : DType::f32; }
-
-}  // namespace
-
 Settings Resolver::to_settings() const {
   Settings s;
   const auto integer = [&](const std::string& path) { return get<std::int64_t>(path); };
@@ -56,6 +50,8 @@ Settings Resolver::to_settings() const {
     s.model.mlp.bias = flag("model.bias");
     s.model.mlp.loss = word("model.loss");
   }
+
+  s.model.freeze = get<std::vector<std::string>>("model.freeze");
 
   s.data.type = word("data.type");
   if (s.data.type == "text") {
@@ -101,14 +97,13 @@ Settings Resolver::to_settings() const {
     }
   }
 
-  s.dtype = dtype_of(flag("fp16.enabled"), flag("bf16.enabled"));
   s.loss_scale.loss_scale = real("fp16.loss_scale");
   s.loss_scale.initial_scale_power = integer("fp16.initial_scale_power");
   s.loss_scale.loss_scale_window = integer("fp16.loss_scale_window");
   s.loss_scale.hysteresis = integer("fp16.hysteresis");
   s.loss_scale.consecutive_hysteresis = flag("fp16.consecutive_hysteresis");
   s.loss_scale.min_loss_scale = real("fp16.min_loss_scale");
-  s.grad_accum_dtype = word("data_types.grad_accum_dtype");
+  set_precision(s);
   s.gradient_clipping = real("gradient_clipping");
   s.steps_per_print = integer("steps_per_print");
   s.wall_clock_breakdown = flag("wall_clock_breakdown");

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/dtype.h"
+#include "core/precision.h"
 
 namespace zt {
 
@@ -34,6 +34,7 @@ struct ModelSettings {
   std::string type;  // gpt, mlp
   GptSettings gpt;
   MlpSettings mlp;
+  std::vector<std::string> freeze;  // name patterns of parameters that training leaves as they are
 };
 
 struct DataSettings {
@@ -132,9 +133,8 @@ struct Settings {
   BatchSettings batch;
   OptimizerSettings optimizer;
   SchedulerSettings scheduler;
-  DType dtype = DType::f32;
+  PrecisionSettings precision;
   LossScaleSettings loss_scale;
-  std::string grad_accum_dtype;  // fp32, bf16, fp16; empty: unset
   double gradient_clipping = 0.0;
   std::int64_t steps_per_print = 10;
   bool wall_clock_breakdown = false;

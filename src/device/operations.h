@@ -102,7 +102,7 @@ struct EmbeddingForward {
 
 // d_token_table[v, :] (+)= sum of d_out over positions that hold token v (fp32, in order of position; rows
 // of absent tokens get 0, or stay with add); d_position_table[t, :] = sum over b (fp32, in order); rows from T
-// up to `positions` get 0. The dropout of forward is applied to d_out first.
+// up to `positions` get 0. The dropout of forward is applied to d_out first. Either table may be left out.
 struct EmbeddingBackward {
   const std::int32_t* tokens = nullptr;  // [B, T]
   ConstTensorView d_out{};               // [B, T, C]
@@ -131,7 +131,7 @@ struct LayerNormForward {
 };
 
 // d_in = gradient through the norm (+ d_residual if given: what reaches `sum` past the norm; may alias d_in).
-// d_weight, d_bias (optional): sums over rows in fp32, in an order fixed by the shape.
+// d_weight, d_bias (both optional): sums over rows in fp32, in an order fixed by the shape.
 // d_delta (optional): the gradient of forward's delta, dropout(d_in); without dropout it may be left out and
 // d_in used in its place.
 struct LayerNormBackward {

@@ -1,6 +1,9 @@
 #include "model/gpt.h"
 
+#include <algorithm>
+
 #include "core/random.h"
+#include "model/segments.h"
 
 namespace zt {
 
@@ -18,67 +21,95 @@ std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
 
 }  // namespace
 
-Gpt::Gpt(const GptSettings& settings, std::int64_t checkpoint_every, const Precision& precision, Device& device,
-         std::int64_t rows)
+Gpt::Gpt(const GptSettings& settings, const std::vector<std::string>& freeze, std::int64_t checkpoint_every,
+         const Precision& precision, Device& device, std::int64_t rows)
     : settings_(settings),
+      precision_(precision),
       activation_(activation_from_name(settings.activation_function)),
       names_(gpt_units(settings)) {
   if (settings_.n_inner == 0) settings_.n_inner = 4 * settings_.n_embd;
-  const std::int64_t C = settings_.n_embd;
-  const std::size_t layers = static_cast<std::size_t>(settings_.n_layer);
+  assign_segments(names_.units, precision, freeze);
+  const auto trained = [&](int unit, int tensor) {
+    return is_trained(
+        names_.units.at(static_cast<std::size_t>(unit)).tensors.at(static_cast<std::size_t>(tensor)).segment);
+  };
+  const auto layers = static_cast<std::size_t>(settings_.n_layer);
+  trains_embeddings_ = trained(0, names_.token_table) || trained(0, names_.position_table);
+  if (!trains_embeddings_) {
+    while (first_trained_block_ < layers &&
+           !trains(names_.units[static_cast<std::size_t>(GptUnits::block(first_trained_block_))])) {
+      ++first_trained_block_;
+    }
+  }
 
   forward_order_ = {0};
   for (std::size_t index = 0; index < layers; ++index) forward_order_.push_back(GptUnits::block(index));
   forward_order_.push_back(names_.head_unit);
-  // Going back, the embedding's look-up needs no values.
-  backward_order_.assign(forward_order_.rbegin(), forward_order_.rend() - 1);
+  // Going back, the embedding's look-up needs no values, nor does what nothing trained lies below of.
+  backward_order_.assign(forward_order_.rbegin(),
+                         forward_order_.rend() - 1 - static_cast<std::ptrdiff_t>(first_trained_block_));
+  allocate_buffers(device, checkpoint_every, rows);
+}
 
-  const DType dtype = precision.parameter;
+void Gpt::allocate_buffers(Device& device, std::int64_t checkpoint_every, std::int64_t rows) {
+  const std::int64_t C = settings_.n_embd;
   const auto activations = MemoryCategory::activations;
   const std::int64_t positions = rows * settings_.n_positions;
-  const auto wide = [&](const std::string& name, std::int64_t width) {
-    return buffers_.tensor(device, activations, name, positions * width, dtype);
+  const auto stream = [&](const std::string& name) {
+    return buffers_.tensor(device, activations, name, positions * C, precision_.activation);
+  };
+  const auto operand = [&](const std::string& name, std::int64_t width) {
+    return buffers_.tensor(device, activations, name, positions * width, precision_.compute);
   };
   Block recomputed;
-  for (std::size_t index = 0; index < layers; ++index) {
+  for (std::size_t index = 0; index < static_cast<std::size_t>(settings_.n_layer); ++index) {
     const std::string name = "h." + std::to_string(index);
     if (checkpoint_every > 0 && (static_cast<std::int64_t>(index) + 1) % checkpoint_every == 0) {
-      if (!recomputed.recomputed) recomputed = allocate_block(device, "h.recomputed", dtype, rows);
+      if (!recomputed.recomputed) recomputed = allocate_block(device, "h.recomputed", rows);
       recomputed.recomputed = true;
       blocks_.push_back(recomputed);
     } else {
-      blocks_.push_back(allocate_block(device, name, dtype, rows));
+      blocks_.push_back(allocate_block(device, name, rows));
     }
-    blocks_.back().stream = wide(name + ".input", C);
+    blocks_.back().stream = stream(name + ".input");
   }
-  final_stream_ = wide("ln_f.input", C);
-  final_norm_ = wide("ln_f.output", C);
+  final_stream_ = stream("ln_f.input");
+  final_norm_ = operand("ln_f.output", C);
   final_mean_ = buffers_.floats(device, activations, "ln_f.mean", positions);
   final_rstd_ = buffers_.floats(device, activations, "ln_f.rstd", positions);
   logits_stride_ = round_up(settings_.vocab_size, 16);
-  logits_ = wide("logits", logits_stride_);
+  logits_ = operand("logits", logits_stride_);
   losses_ = buffers_.floats(device, activations, "losses", positions);
   next_token_logits_ = buffers_.floats(device, activations, "next_token_logits", settings_.vocab_size);
-  delta_ = wide("sublayer.output", C);
-  d_stream_ = wide("gradient.stream", C);
-  d_norm_ = wide("gradient.norm", C);
-  d_delta_ = settings_.resid_pdrop > 0.0 ? wide("gradient.sublayer", C) : d_stream_;
-  d_attention_ = wide("gradient.attention", C);
-  d_qkv_ = wide("gradient.qkv", 3 * C);
-  d_hidden_ = wide("gradient.hidden", settings_.n_inner);
+  delta_ = stream("sublayer.output");
+  d_stream_ = stream("gradient.stream");
+  d_norm_ = stream("gradient.norm");
+  d_delta_ = settings_.resid_pdrop > 0.0 ? stream("gradient.sublayer") : d_stream_;
+  d_attention_ = operand("gradient.attention", C);
+  d_qkv_ = operand("gradient.qkv", 3 * C);
+  d_hidden_ = operand("gradient.hidden", settings_.n_inner);
+  if (!precision_.casts_operands()) return;
+  normed_ = stream("norm.output");
+  d_operand_ = operand("gradient.sublayer.cast", C);
+  std::int64_t largest = 0;
+  for (const UnitSpec& unit : names_.units) {
+    for (const TensorSpec& tensor : unit.tensors) largest = std::max(largest, tensor.count());
+  }
+  cast_weight_ = buffers_.tensor(device, activations, "weights cast for products", largest, precision_.compute);
 }
 
-Gpt::Block Gpt::allocate_block(Device& device, const std::string& name, DType dtype, std::int64_t rows) {
+Gpt::Block Gpt::allocate_block(Device& device, const std::string& name, std::int64_t rows) {
   const std::int64_t positions = rows * settings_.n_positions;
   const auto activations = MemoryCategory::activations;
   const auto wide = [&](const char* what, std::int64_t width) {
-    return buffers_.tensor(device, activations, name + what, positions * width, dtype);
+    return buffers_.tensor(device, activations, name + what, positions * width, precision_.compute);
   };
   Block block;
   block.norm_1 = wide(".ln_1.output", settings_.n_embd);
   block.qkv = wide(".attn.qkv", 3 * settings_.n_embd);
   block.attention = wide(".attn.output", settings_.n_embd);
-  block.middle = wide(".ln_2.input", settings_.n_embd);
+  block.middle =
+      buffers_.tensor(device, activations, name + ".ln_2.input", positions * settings_.n_embd, precision_.activation);
   block.norm_2 = wide(".ln_2.output", settings_.n_embd);
   block.hidden = wide(".mlp.hidden", settings_.n_inner);
   block.active = activation_ == Activation::identity ? block.hidden : wide(".mlp.activation", settings_.n_inner);
@@ -88,6 +119,16 @@ Gpt::Block Gpt::allocate_block(Device& device, const std::string& name, DType dt
   block.rstd_2 = buffers_.floats(device, activations, name + ".ln_2.rstd", positions);
   block.log_sum_exp = buffers_.floats(device, activations, name + ".attn.log_sum_exp", positions * settings_.n_head);
   return block;
+}
+
+void Gpt::cast_norm(const PassContext& pass, TensorView operand) const {
+  if (!normed_) return;
+  const std::int64_t count = positions(pass) * settings_.n_embd;
+  pass.device.run(Stream::compute, Cast{.in = normed_.part(0, count), .out = operand.part(0, count)});
+}
+
+ConstTensorView Gpt::d_sublayer(const PassContext& pass) const {
+  return as_operand(pass.device, d_delta_.part(0, positions(pass) * settings_.n_embd), d_operand_);
 }
 
 const std::vector<int>& Gpt::order(Pass pass) const {
@@ -111,7 +152,7 @@ LossView Gpt::forward(Device& device, ParameterAccess& parameters, const DeviceB
   blocks_forward(pass);
   const std::int64_t V = settings_.vocab_size;
   device.run(Stream::compute, MatMul{.a = final_norm_,
-                                     .b = parameters.parameter(names_.head_unit, names_.head_weight),
+                                     .b = weight(pass, names_.head_unit, names_.head_weight),
                                      .out = logits_,
                                      .m = positions(pass),
                                      .n = V,
@@ -175,7 +216,7 @@ void Gpt::norm_1_forward(const PassContext& pass, std::size_t index, ConstTensor
                         .sum = delta ? block.stream : TensorView{},
                         .weight = parameter(pass, unit, names_.norm_1_weight),
                         .bias = parameter(pass, unit, names_.norm_1_bias),
-                        .out = block.norm_1,
+                        .out = norm_target(block.norm_1),
                         .mean = block.mean_1,
                         .rstd = block.rstd_1,
                         .rows = positions(pass),
@@ -183,6 +224,7 @@ void Gpt::norm_1_forward(const PassContext& pass, std::size_t index, ConstTensor
                         .epsilon = static_cast<float>(settings_.layer_norm_epsilon)};
   if (delta) norm.dropout = output_dropout(pass, drop_mlp_output(index - 1));
   pass.device.run(Stream::compute, norm);
+  cast_norm(pass, block.norm_1);
 }
 
 void Gpt::block_forward(const PassContext& pass, std::size_t index, bool recompute) {
@@ -193,7 +235,7 @@ void Gpt::block_forward(const PassContext& pass, std::size_t index, bool recompu
   const std::int64_t I = settings_.n_inner;
   const std::int64_t T = settings_.n_positions;
 
-  linear_forward(device, linear(pass, C, 3 * C), block.norm_1, parameter(pass, unit, names_.qkv_weight),
+  linear_forward(device, linear(pass, C, 3 * C), block.norm_1, weight(pass, unit, names_.qkv_weight),
                  parameter(pass, unit, names_.qkv_bias), block.qkv);
   device.run(Stream::compute,
              AttentionForward{.qkv = block.qkv,
@@ -205,21 +247,22 @@ void Gpt::block_forward(const PassContext& pass, std::size_t index, bool recompu
                               .head_size = C / settings_.n_head,
                               .dropout = dropout(pass, settings_.attn_pdrop, drop_attention_weights(index),
                                                  settings_.n_head * T * T)});
-  linear_forward(device, linear(pass, C, C), block.attention, parameter(pass, unit, names_.attention_weight),
+  linear_forward(device, linear(pass, C, C), block.attention, weight(pass, unit, names_.attention_weight),
                  parameter(pass, unit, names_.attention_bias), delta_);
   device.run(Stream::compute, LayerNormForward{.in = block.stream,
                                                .delta = delta_,
                                                .sum = block.middle,
                                                .weight = parameter(pass, unit, names_.norm_2_weight),
                                                .bias = parameter(pass, unit, names_.norm_2_bias),
-                                               .out = block.norm_2,
+                                               .out = norm_target(block.norm_2),
                                                .mean = block.mean_2,
                                                .rstd = block.rstd_2,
                                                .rows = positions(pass),
                                                .columns = C,
                                                .epsilon = static_cast<float>(settings_.layer_norm_epsilon),
                                                .dropout = output_dropout(pass, drop_attention_output(index))});
-  linear_forward(device, linear(pass, C, I), block.norm_2, parameter(pass, unit, names_.fc_weight),
+  cast_norm(pass, block.norm_2);
+  linear_forward(device, linear(pass, C, I), block.norm_2, weight(pass, unit, names_.fc_weight),
                  parameter(pass, unit, names_.fc_bias), block.hidden);
   if (activation_ != Activation::identity) {
     const std::int64_t count = positions(pass) * I;
@@ -228,7 +271,7 @@ void Gpt::block_forward(const PassContext& pass, std::size_t index, bool recompu
                    .in = block.hidden.part(0, count), .out = block.active.part(0, count), .activation = activation_});
   }
   if (recompute) return;
-  linear_forward(device, linear(pass, I, C), block.active, parameter(pass, unit, names_.projection_weight),
+  linear_forward(device, linear(pass, I, C), block.active, weight(pass, unit, names_.projection_weight),
                  parameter(pass, unit, names_.projection_bias), delta_);
 }
 
@@ -240,13 +283,14 @@ void Gpt::final_norm_forward(const PassContext& pass) {
                                    .sum = final_stream_,
                                    .weight = parameter(pass, unit, names_.final_norm_weight),
                                    .bias = parameter(pass, unit, names_.final_norm_bias),
-                                   .out = final_norm_,
+                                   .out = norm_target(final_norm_),
                                    .mean = final_mean_,
                                    .rstd = final_rstd_,
                                    .rows = positions(pass),
                                    .columns = settings_.n_embd,
                                    .epsilon = static_cast<float>(settings_.layer_norm_epsilon),
                                    .dropout = output_dropout(pass, drop_mlp_output(blocks_.size() - 1))});
+  cast_norm(pass, final_norm_);
 }
 
 const float* Gpt::next_token_logits(Device& device, ParameterAccess& parameters, const std::int32_t* tokens,
@@ -257,7 +301,7 @@ const float* Gpt::next_token_logits(Device& device, ParameterAccess& parameters,
   blocks_forward(pass);
   device.run(Stream::compute,
              MatMul{.a = ConstTensorView(final_norm_).part((length - 1) * settings_.n_embd, settings_.n_embd),
-                    .b = parameters.parameter(names_.head_unit, names_.head_weight),
+                    .b = weight(pass, names_.head_unit, names_.head_weight),
                     .out = {next_token_logits_, settings_.vocab_size, DType::f32},
                     .m = 1,
                     .n = settings_.vocab_size,
@@ -276,13 +320,13 @@ void Gpt::backward(Device& device, ParameterAccess& parameters, const DeviceBatc
   const PassContext pass{device, parameters, batch, step, true};
   parameters.begin(Pass::backward);
   head_backward(pass);
-  for (std::size_t index = blocks_.size(); index-- > 0;) block_backward(pass, index);
+  for (std::size_t index = blocks_.size(); index-- > first_trained_block_;) block_backward(pass, index);
   embedding_backward(pass);
 }
 
 void Gpt::linear_backward(const PassContext& pass, int unit, int weight, int bias, const Linear& shape,
                           ConstTensorView x, ConstTensorView d_y, TensorView d_x) {
-  linear_backward_input(pass.device, shape, parameter(pass, unit, weight), d_y, d_x);
+  linear_backward_input(pass.device, shape, this->weight(pass, unit, weight), d_y, d_x);
   linear_backward_weight(pass.device, shape, x, d_y, pass.parameters.gradient(unit, weight));
   if (bias >= 0) linear_backward_bias(pass.device, shape, d_y, pass.parameters.gradient(unit, bias));
 }
@@ -312,7 +356,7 @@ void Gpt::head_backward(const PassContext& pass) {
   const std::int64_t V = settings_.vocab_size;
   pass.parameters.acquire(unit);
   pass.device.run(Stream::compute, MatMul{.a = logits_,
-                                          .b = parameter(pass, unit, names_.head_weight),
+                                          .b = weight(pass, unit, names_.head_weight),
                                           .out = d_norm_,
                                           .m = positions(pass),
                                           .n = C,
@@ -321,17 +365,19 @@ void Gpt::head_backward(const PassContext& pass) {
                                           .ldb = C,
                                           .ldc = C});
   const GradientView d_weight = pass.parameters.gradient(unit, names_.head_weight);
-  pass.device.run(Stream::compute, MatMul{.a = logits_,
-                                          .b = final_norm_,
-                                          .out = d_weight.view,
-                                          .m = V,
-                                          .n = C,
-                                          .k = positions(pass),
-                                          .lda = logits_stride_,
-                                          .ldb = C,
-                                          .ldc = C,
-                                          .transpose_a = true,
-                                          .add = d_weight.add});
+  if (d_weight.view) {
+    pass.device.run(Stream::compute, MatMul{.a = logits_,
+                                            .b = final_norm_,
+                                            .out = d_weight.view,
+                                            .m = V,
+                                            .n = C,
+                                            .k = positions(pass),
+                                            .lda = logits_stride_,
+                                            .ldb = C,
+                                            .ldc = C,
+                                            .transpose_a = true,
+                                            .add = d_weight.add});
+  }
   norm_backward(pass, unit, names_.final_norm_weight, names_.final_norm_bias,
                 {.in = final_stream_,
                  .mean = final_mean_,
@@ -353,7 +399,7 @@ void Gpt::block_backward(const PassContext& pass, std::size_t index) {
   }
 
   linear_backward(pass, unit, names_.projection_weight, names_.projection_bias, linear(pass, I, C), block.active,
-                  d_delta_, d_hidden_);
+                  d_sublayer(pass), d_hidden_);
   if (activation_ != Activation::identity) {
     const TensorView d_hidden = d_hidden_.part(0, positions(pass) * I);
     pass.device.run(Stream::compute, ActivationBackward{.in = block.hidden.part(0, positions(pass) * I),
@@ -370,7 +416,7 @@ void Gpt::block_backward(const PassContext& pass, std::size_t index) {
                  .dropout = output_dropout(pass, drop_attention_output(index))});
 
   linear_backward(pass, unit, names_.attention_weight, names_.attention_bias, linear(pass, C, C), block.attention,
-                  d_delta_, d_attention_);
+                  d_sublayer(pass), d_attention_);
   const std::int64_t T = settings_.n_positions;
   pass.device.run(Stream::compute,
                   AttentionBackward{.qkv = block.qkv,
@@ -397,33 +443,45 @@ void Gpt::block_backward(const PassContext& pass, std::size_t index) {
 }
 
 void Gpt::embedding_backward(const PassContext& pass) {
-  const GradientView d_tokens = pass.parameters.gradient(0, names_.token_table);
-  const GradientView d_positions = pass.parameters.gradient(0, names_.position_table);
-  pass.device.run(Stream::compute, EmbeddingBackward{.tokens = pass.batch.tokens,
-                                                     .d_out = d_stream_,
-                                                     .d_token_table = d_tokens.view,
-                                                     .d_position_table = d_positions.view,
-                                                     .add_token = d_tokens.add,
-                                                     .add_position = d_positions.add,
-                                                     .batch = pass.batch.rows,
-                                                     .length = settings_.n_positions,
-                                                     .columns = settings_.n_embd,
-                                                     .vocabulary = settings_.vocab_size,
-                                                     .positions = settings_.n_positions,
-                                                     .dropout = dropout(pass, settings_.embd_pdrop, drop_embedding,
-                                                                        settings_.n_positions * settings_.n_embd)});
+  if (trains_embeddings_) {
+    const GradientView d_tokens = pass.parameters.gradient(0, names_.token_table);
+    const GradientView d_positions = pass.parameters.gradient(0, names_.position_table);
+    pass.device.run(Stream::compute, EmbeddingBackward{.tokens = pass.batch.tokens,
+                                                       .d_out = d_stream_,
+                                                       .d_token_table = d_tokens.view,
+                                                       .d_position_table = d_positions.view,
+                                                       .add_token = d_tokens.add,
+                                                       .add_position = d_positions.add,
+                                                       .batch = pass.batch.rows,
+                                                       .length = settings_.n_positions,
+                                                       .columns = settings_.n_embd,
+                                                       .vocabulary = settings_.vocab_size,
+                                                       .positions = settings_.n_positions,
+                                                       .dropout = dropout(pass, settings_.embd_pdrop, drop_embedding,
+                                                                          settings_.n_positions * settings_.n_embd)});
+  }
   pass.parameters.gradients_ready(0);
 }
 
 double Gpt::flops_per_row() const {
   const auto C = static_cast<double>(settings_.n_embd);
-  const auto I = static_cast<double>(settings_.n_inner);
   const auto T = static_cast<double>(settings_.n_positions);
-  const auto L = static_cast<double>(settings_.n_layer);
-  const double products = L * (4.0 * C * C + 2.0 * C * I) + static_cast<double>(settings_.vocab_size) * C;
+  double products = 0.0;
+  for (std::size_t index = 0; index < blocks_.size(); ++index) {
+    const UnitSpec& unit = names_.units[static_cast<std::size_t>(GptUnits::block(index))];
+    for (const TensorSpec& tensor : unit.tensors) {
+      if (tensor.kind != TensorKind::matrix) continue;
+      products +=
+          static_cast<double>(tensor.count()) * product_flops_per_parameter(tensor, index >= first_trained_block_);
+    }
+  }
+  const TensorSpec& head =
+      names_.units[static_cast<std::size_t>(names_.head_unit)].tensors[static_cast<std::size_t>(names_.head_weight)];
+  products += static_cast<double>(head.count()) * product_flops_per_parameter(head, true);
   // Causal attention: two products of 2 C flops for each of T (T + 1) / 2 pairs forward, twice that backward.
-  const double attention = L * 6.0 * C * T * (T + 1.0);
-  return 6.0 * products * T + attention;
+  const double forward = static_cast<double>(settings_.n_layer) * 2.0 * C * T * (T + 1.0);
+  const double backward = 2.0 * static_cast<double>(blocks_.size() - first_trained_block_) * 2.0 * C * T * (T + 1.0);
+  return products * T + forward + backward;
 }
 
 }  // namespace zt

@@ -12,9 +12,10 @@ namespace zt {
 
 class Gpt final : public Model {
  public:
+  // freeze: patterns of parameters that are not trained (model/segments.h).
   // checkpoint_every = k > 0: every k-th block keeps its input only and is computed again in backward.
-  Gpt(const GptSettings& settings, std::int64_t checkpoint_every, const Precision& precision, Device& device,
-      std::int64_t rows);
+  Gpt(const GptSettings& settings, const std::vector<std::string>& freeze, std::int64_t checkpoint_every,
+      const Precision& precision, Device& device, std::int64_t rows);
 
   const std::vector<UnitSpec>& units() const override { return names_.units; }
   const std::vector<int>& order(Pass pass) const override;
@@ -47,7 +48,8 @@ class Gpt final : public Model {
     bool training;
   };
 
-  Block allocate_block(Device& device, const std::string& name, DType dtype, std::int64_t rows);
+  Block allocate_block(Device& device, const std::string& name, std::int64_t rows);
+  void allocate_buffers(Device& device, std::int64_t checkpoint_every, std::int64_t rows);
   std::int64_t positions(const PassContext& pass) const { return pass.batch.rows * settings_.n_positions; }
   Linear linear(const PassContext& pass, std::int64_t inputs, std::int64_t outputs) const {
     return {positions(pass), inputs, outputs};
@@ -55,6 +57,15 @@ class Gpt final : public Model {
   static ConstTensorView parameter(const PassContext& pass, int unit, int tensor) {
     return tensor < 0 ? ConstTensorView{} : pass.parameters.parameter(unit, tensor);
   }
+
+  // A weight as products read it, and the output of a norm (in normed_ if products read another format) likewise.
+  ConstTensorView weight(const PassContext& pass, int unit, int tensor) const {
+    return as_operand(pass.device, parameter(pass, unit, tensor), cast_weight_);
+  }
+  TensorView norm_target(TensorView operand) const { return normed_ ? normed_ : operand; }
+  void cast_norm(const PassContext& pass, TensorView operand) const;
+  // The gradient of what a sub-layer added to the stream, as products read it.
+  ConstTensorView d_sublayer(const PassContext& pass) const;
 
   Dropout dropout(const PassContext& pass, double probability, std::int64_t operation, std::int64_t elements) const;
   Dropout output_dropout(const PassContext& pass, std::int64_t operation) const;
@@ -75,9 +86,12 @@ class Gpt final : public Model {
   void embedding_backward(const PassContext& pass);
 
   GptSettings settings_;
+  Precision precision_;
   Activation activation_;
   GptUnits names_;
   std::vector<int> forward_order_, backward_order_;
+  bool trains_embeddings_ = true;
+  std::size_t first_trained_block_ = 0;  // going back ends there, as nothing below it has gradients
 
   NamedBuffers buffers_;
   std::vector<Block> blocks_;
@@ -91,6 +105,10 @@ class Gpt final : public Model {
   TensorView d_stream_, d_norm_;        // [B, T, C]
   TensorView d_delta_;                  // [B, T, C]; d_stream_ itself without residual dropout
   TensorView d_attention_, d_qkv_, d_hidden_;
+  // Only where products read another format than the stream has:
+  TensorView normed_;       // [B, T, C]: a norm's output before it is cast
+  TensorView d_operand_;    // [B, T, C]: d_delta_, cast
+  TensorView cast_weight_;  // of the largest matrix
 };
 
 }  // namespace zt

@@ -19,6 +19,17 @@ void linear_forward(Device& device, const Linear& shape, ConstTensorView x, Cons
                                      .transpose_b = true});
 }
 
+ConstTensorView as_operand(Device& device, ConstTensorView values, TensorView cast) {
+  if (!cast) return values;
+  const TensorView out = cast.part(0, values.count);
+  device.run(Stream::compute, Cast{.in = values, .out = out});
+  return out;
+}
+
+double product_flops_per_parameter(const TensorSpec& weight, bool backward_reaches) {
+  return 2.0 + (backward_reaches ? 2.0 : 0.0) + (is_trained(weight.segment) ? 2.0 : 0.0);
+}
+
 void linear_backward_input(Device& device, const Linear& shape, ConstTensorView weight, ConstTensorView d_y,
                            TensorView d_x) {
   if (!d_x) return;
@@ -35,6 +46,7 @@ void linear_backward_input(Device& device, const Linear& shape, ConstTensorView 
 
 void linear_backward_weight(Device& device, const Linear& shape, ConstTensorView x, ConstTensorView d_y,
                             GradientView d_weight) {
+  if (!d_weight.view) return;
   device.run(Stream::compute, MatMul{.a = d_y,
                                      .b = x,
                                      .out = d_weight.view,
@@ -49,6 +61,7 @@ void linear_backward_weight(Device& device, const Linear& shape, ConstTensorView
 }
 
 void linear_backward_bias(Device& device, const Linear& shape, ConstTensorView d_y, GradientView d_bias) {
+  if (!d_bias.view) return;
   device.run(Stream::compute,
              BiasGradient{
                  .d_out = d_y, .d_bias = d_bias.view, .rows = shape.rows, .columns = shape.outputs, .add = d_bias.add});

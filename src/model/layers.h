@@ -17,14 +17,21 @@ struct Linear {
 };
 void linear_forward(Device& device, const Linear& shape, ConstTensorView x, ConstTensorView weight,
                     ConstTensorView bias, TensorView y);
+// `values` as products read them: themselves, or cast into `cast` if that is given.
+ConstTensorView as_operand(Device& device, ConstTensorView values, TensorView cast);
+
 // d_x = d_y W (left out if d_x is empty).
 void linear_backward_input(Device& device, const Linear& shape, ConstTensorView weight, ConstTensorView d_y,
                            TensorView d_x);
-// d_W = d_y^T x.
+// d_W = d_y^T x; nothing if the weight is frozen.
 void linear_backward_weight(Device& device, const Linear& shape, ConstTensorView x, ConstTensorView d_y,
                             GradientView d_weight);
-// d_b = column sums of d_y.
+// d_b = column sums of d_y; nothing if the bias is frozen.
 void linear_backward_bias(Device& device, const Linear& shape, ConstTensorView d_y, GradientView d_bias);
+
+// 2 flops forward, 2 for the gradient of the input (but where nothing below is trained: the rule counts it for the
+// lowest layer, too), 2 for that of a trained weight: 6 as a rule.
+double product_flops_per_parameter(const TensorSpec& weight, bool backward_reaches);
 
 // Buffers with names, so that a check can say which tensor an address belongs to.
 class NamedBuffers {

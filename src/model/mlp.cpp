@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/errors.h"
+#include "model/segments.h"
 
 namespace zt {
 
@@ -27,17 +28,21 @@ std::vector<UnitSpec> mlp_units(const MlpSettings& settings) {
   return units;
 }
 
-Mlp::Mlp(const MlpSettings& settings, const Precision& precision, Device& device, std::int64_t rows)
+Mlp::Mlp(const MlpSettings& settings, const std::vector<std::string>& freeze, const Precision& precision,
+         Device& device, std::int64_t rows)
     : settings_(settings),
       activation_(activation_from_name(settings.activation)),
       cross_entropy_(settings.loss == "cross_entropy"),
       units_(mlp_units(settings)) {
+  assign_segments(units_, precision, freeze);
+  while (!trains(units_[first_trained_])) ++first_trained_;
   forward_order_.resize(layers());
   std::iota(forward_order_.begin(), forward_order_.end(), 0);
+  // The input of the first layer with gradients needs none.
   backward_order_.assign(forward_order_.rbegin(),
-                         forward_order_.rend() - 1);  // the first layer's input needs no gradient
+                         forward_order_.rend() - 1 - static_cast<std::ptrdiff_t>(first_trained_));
 
-  const DType dtype = precision.parameter;
+  const DType dtype = precision.compute;
   const auto activations = MemoryCategory::activations;
   input_ = buffers_.tensor(device, activations, "input", rows * settings_.layers.front(), dtype);
   for (std::size_t layer = 0; layer < layers(); ++layer) {
@@ -54,11 +59,20 @@ Mlp::Mlp(const MlpSettings& settings, const Precision& precision, Device& device
   gradient_[0] = buffers_.tensor(device, activations, "gradient.0", rows * widest, dtype);
   gradient_[1] = buffers_.tensor(device, activations, "gradient.1", rows * widest, dtype);
   losses_ = buffers_.floats(device, activations, "losses", rows);
+  if (precision.casts_operands()) {
+    std::int64_t largest = 0;
+    for (const UnitSpec& unit : units_) largest = std::max(largest, unit.tensors.front().count());
+    cast_weight_ = buffers_.tensor(device, activations, "weights cast for products", largest, dtype);
+  }
   if (cross_entropy_) correct_ = buffers_.integers(device, activations, "correct", rows);
 }
 
 const std::vector<int>& Mlp::order(Pass pass) const {
   return pass == Pass::backward ? backward_order_ : forward_order_;
+}
+
+ConstTensorView Mlp::weight(Device& device, ParameterAccess& parameters, std::size_t layer) const {
+  return as_operand(device, parameters.parameter(static_cast<int>(layer), 0), cast_weight_);
 }
 
 LossView Mlp::forward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& step,
@@ -73,7 +87,7 @@ LossView Mlp::forward(Device& device, ParameterAccess& parameters, const DeviceB
     const int unit = static_cast<int>(layer);
     const Linear linear = shape(layer, batch.rows);
     parameters.acquire(unit);
-    linear_forward(device, linear, x, parameters.parameter(unit, 0),
+    linear_forward(device, linear, x, weight(device, parameters, layer),
                    settings_.bias ? parameters.parameter(unit, 1) : ConstTensorView{}, linear_[layer]);
     parameters.release(unit);
     if (layer + 1 == layers()) break;
@@ -115,19 +129,20 @@ void Mlp::backward(Device& device, ParameterAccess& parameters, const DeviceBatc
   parameters.begin(Pass::backward);
   TensorView d_y = gradient_[0];
   TensorView d_x = gradient_[1];
-  for (std::size_t layer = layers(); layer-- > 0;) {
+  for (std::size_t layer = layers(); layer-- > first_trained_;) {
     const int unit = static_cast<int>(layer);
     const Linear linear = shape(layer, batch.rows);
     const ConstTensorView x = layer == 0 ? ConstTensorView(input_) : ConstTensorView(active_[layer - 1]);
-    if (layer > 0) {
+    const bool goes_on = layer > first_trained_;
+    if (goes_on) {
       parameters.acquire(unit);
-      linear_backward_input(device, linear, parameters.parameter(unit, 0), d_y, d_x);
+      linear_backward_input(device, linear, weight(device, parameters, layer), d_y, d_x);
       parameters.release(unit);
     }
     linear_backward_weight(device, linear, x, d_y, parameters.gradient(unit, 0));
     if (settings_.bias) linear_backward_bias(device, linear, d_y, parameters.gradient(unit, 1));
     parameters.gradients_ready(unit);
-    if (layer > 0 && activation_ != Activation::identity) {
+    if (goes_on && activation_ != Activation::identity) {
       const std::int64_t count = linear.rows * linear.inputs;
       device.run(Stream::compute, ActivationBackward{.in = linear_[layer - 1].part(0, count),
                                                      .d_out = d_x.part(0, count),
@@ -144,11 +159,12 @@ const float* Mlp::next_token_logits(Device& /*device*/, ParameterAccess& /*param
 }
 
 double Mlp::flops_per_row() const {
-  double parameters = 0.0;
+  double flops = 0.0;
   for (std::size_t layer = 0; layer < layers(); ++layer) {
-    parameters += static_cast<double>(settings_.layers[layer]) * static_cast<double>(settings_.layers[layer + 1]);
+    flops += static_cast<double>(settings_.layers[layer]) * static_cast<double>(settings_.layers[layer + 1]) *
+             product_flops_per_parameter(units_[layer].tensors.front(), layer >= first_trained_);
   }
-  return 6.0 * parameters;
+  return flops;
 }
 
 }  // namespace zt

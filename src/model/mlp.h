@@ -10,7 +10,8 @@ std::vector<UnitSpec> mlp_units(const MlpSettings& settings);
 
 class Mlp final : public Model {
  public:
-  Mlp(const MlpSettings& settings, const Precision& precision, Device& device, std::int64_t rows);
+  Mlp(const MlpSettings& settings, const std::vector<std::string>& freeze, const Precision& precision, Device& device,
+      std::int64_t rows);
 
   const std::vector<UnitSpec>& units() const override { return units_; }
   const std::vector<int>& order(Pass pass) const override;
@@ -28,17 +29,22 @@ class Mlp final : public Model {
     return {rows, settings_.layers[layer], settings_.layers[layer + 1]};
   }
 
+  // The layer's weights in the format that products read.
+  ConstTensorView weight(Device& device, ParameterAccess& parameters, std::size_t layer) const;
+
   MlpSettings settings_;
   Activation activation_;
   bool cross_entropy_;
   std::vector<UnitSpec> units_;
   std::vector<int> forward_order_, backward_order_;
+  std::size_t first_trained_ = 0;  // no layer below it has gradients
 
   NamedBuffers buffers_;
-  TensorView input_;                 // [rows, inputs] in the training dtype
+  TensorView input_;                 // [rows, inputs], rounded as products read it
   std::vector<TensorView> linear_;   // [rows, outputs of layer l]: before the activation; the last: predictions
   std::vector<TensorView> active_;   // [rows, outputs of layer l]: after it (all but the last layer)
   TensorView gradient_[2];           // [rows, widest]: used in turn going backward
+  TensorView cast_weight_;           // of the largest layer, where products read another format than parameters have
   float* losses_ = nullptr;          // [rows]
   std::int32_t* correct_ = nullptr;  // [rows]
 };

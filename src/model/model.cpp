@@ -9,9 +9,12 @@ namespace zt {
 std::unique_ptr<Model> make_model(const Settings& settings, const Precision& precision, Device& device,
                                   std::int64_t rows) {
   if (settings.model.type == "gpt") {
-    return std::make_unique<Gpt>(settings.model.gpt, settings.checkpoint_every, precision, device, rows);
+    return std::make_unique<Gpt>(settings.model.gpt, settings.model.freeze, settings.checkpoint_every, precision,
+                                 device, rows);
   }
-  if (settings.model.type == "mlp") return std::make_unique<Mlp>(settings.model.mlp, precision, device, rows);
+  if (settings.model.type == "mlp") {
+    return std::make_unique<Mlp>(settings.model.mlp, settings.model.freeze, precision, device, rows);
+  }
   throw UserError("model.type \"" + settings.model.type + "\": use \"gpt\" or \"mlp\"");
 }
 

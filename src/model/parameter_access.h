@@ -2,6 +2,8 @@
 // never learns how many ranks there are or what each of them holds (zero/ has one engine per ZeRO stage).
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,9 +13,19 @@
 
 namespace zt {
 
-// Tensors of a unit lie in two flat buffers: what products read, and everything small (biases, norms).
-enum class Segment : std::uint8_t { matrices, vectors };
-constexpr int segment_count = 2;
+// Tensors of a unit lie in flat buffers: what products read, and everything small (biases, norms); those that training
+// leaves as they are lie apart, as they have neither gradients nor optimizer states.
+enum class Segment : std::uint8_t { matrices, vectors, frozen_matrices, frozen_vectors };
+constexpr int segment_count = 4;
+constexpr std::array<Segment, segment_count> all_segments = {Segment::matrices, Segment::vectors,
+                                                             Segment::frozen_matrices, Segment::frozen_vectors};
+constexpr std::array<Segment, 2> trained_segments = {Segment::matrices, Segment::vectors};
+using ParametersBySegment = std::array<std::int64_t, segment_count>;  // how many of a model's lie in each
+
+constexpr bool is_trained(Segment segment) { return segment == Segment::matrices || segment == Segment::vectors; }
+constexpr bool holds_vectors(Segment segment) {
+  return segment == Segment::vectors || segment == Segment::frozen_vectors;
+}
 
 // What a tensor is for. `matrix`: weights of products and embedding tables; `bias`: of linear layers; `norm`: weights
 // and biases of norms.
@@ -43,10 +55,15 @@ struct UnitSpec {
   bool spans_pass = false;
 };
 
+inline bool trains(const UnitSpec& unit) {
+  return std::any_of(unit.tensors.begin(), unit.tensors.end(),
+                     [](const TensorSpec& tensor) { return is_trained(tensor.segment); });
+}
+
 enum class Pass : std::uint8_t { training_forward, backward, inference };
 
 struct GradientView {
-  TensorView view;
+  TensorView view;   // empty: the tensor is frozen, its gradient is not wanted
   bool add = false;  // the micro-batch has already put a contribution there (the tied head's)
 };
 

@@ -14,6 +14,12 @@
 
 namespace zt {
 
+std::int64_t Plan::trained_parameters() const {
+  std::int64_t sum = 0;
+  for (const Segment segment : trained_segments) sum += by_segment.at(static_cast<std::size_t>(segment));
+  return sum;
+}
+
 std::int64_t Plan::total() const { return std::accumulate(memory.begin(), memory.end(), std::int64_t{0}); }
 
 namespace {
@@ -34,7 +40,8 @@ Plan count_step(const Settings& settings, int rank, int ranks, int ranks_on_node
   session.train_step(0);
   plan.elements_applied = sent();
   communicator.set_purpose(Purpose::training);
-  for (int unit = 0; unit < static_cast<int>(session.layout().units().size()); ++unit) session.engine().publish(unit);
+  for (int unit = 0; unit < static_cast<int>(session.layout().units().size()); ++unit)
+    session.engine().publish(unit, Changed::trained);
   plan.elements_skipped = plan.elements_applied - (sent() - plan.elements_applied);
   if (settings.training.eval_interval > 0) session.evaluate();
   if (settings.model.type == "gpt" && !settings.training.sample_prompt.empty()) session.next_token({0}, 0.0F);
@@ -46,8 +53,9 @@ Plan count_step(const Settings& settings, int rank, int ranks, int ranks_on_node
   plan.parameters = session.layout().parameters();
   plan.memory = device.ledger().current();
   plan.padding = device.ledger().padding();
+  plan.by_segment = session.layout().parameters_by_segment();
   plan.formula_bytes = formula_bytes_per_parameter(plan.stage, ranks, session.precision(), settings.batch.accumulation,
-                                                   session.optimizer().moments());
+                                                   session.optimizer().moments(), plan.by_segment);
   plan.operations = device.operations();
   return plan;
 }
@@ -71,7 +79,7 @@ Plan make_plan(const Settings& settings, int rank, int ranks, int ranks_on_node,
     plan.elements_applied += (accumulation - most) * of_one;
     plan.elements_skipped += (accumulation - most) * of_one;
   }
-  plan.paper_elements = paper_elements_per_parameter(plan.stage, ranks, accumulation);
+  plan.paper_elements = paper_elements_per_parameter(plan.stage, ranks, accumulation, plan.by_segment);
   return plan;
 }
 

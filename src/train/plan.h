@@ -9,6 +9,7 @@
 #include "config/settings.h"
 #include "core/memory.h"
 #include "device/operations.h"
+#include "model/parameter_access.h"
 
 namespace zt {
 
@@ -16,6 +17,7 @@ struct Plan {
   int ranks = 1;
   int stage = 0;
   std::int64_t parameters = 0;        // of the model, without padding
+  ParametersBySegment by_segment{};   // trained and frozen ones
   MemoryByCategory memory{};          // bytes of one rank
   std::int64_t padding = 0;           // bytes, part of the categories
   double formula_bytes = 0.0;         // of model states per parameter
@@ -24,6 +26,7 @@ struct Plan {
   double paper_elements = 0.0;        // per parameter and step
   std::vector<Operation> operations;  // all that the device will be asked to do, to prepare for
 
+  std::int64_t trained_parameters() const;
   std::int64_t total() const;
 };
 

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "model/gpt_units.h"
-#include "model/mlp.h"
+#include "model/segments.h"
 #include "train/words.h"
 #include "zero/layout.h"
 
@@ -42,10 +41,6 @@ std::string model_line(const Settings& settings, std::int64_t parameters) {
          with_separators(parameters) + " parameters";
 }
 
-std::vector<UnitSpec> units_of(const Settings& settings) {
-  return settings.model.type == "mlp" ? mlp_units(settings.model.mlp) : gpt_units(settings.model.gpt).units;
-}
-
 std::vector<std::string> memory_lines(const Plan& plan) {
   std::vector<std::string> lines;
   std::string states;
@@ -75,6 +70,11 @@ std::vector<std::string> start_block(const Settings& settings, const Plan& plan,
   const BatchSettings& batch = settings.batch;
   std::vector<std::string> lines;
   lines.push_back("model      " + model_line(settings, plan.parameters));
+  if (plan.trained_parameters() < plan.parameters) {
+    lines.push_back("           " + with_separators(plan.trained_parameters()) + " of them trained; " +
+                    with_separators(plan.parameters - plan.trained_parameters()) +
+                    " frozen (model.freeze), without gradients and optimizer states");
+  }
   lines.push_back("data       " + data);
   lines.push_back("batch      " + std::to_string(batch.train) + " = " + std::to_string(batch.micro) +
                   " a micro-batch x " + std::to_string(batch.accumulation) + " accumulated x " +
@@ -84,7 +84,7 @@ std::vector<std::string> start_block(const Settings& settings, const Plan& plan,
                     fixed(static_cast<double>(samples) / static_cast<double>(batch.train), 2) +
                     " batches: one batch takes from two epochs; each sample still comes once an epoch");
   }
-  lines.push_back("precision  " + std::string(name_of(settings.dtype)));
+  lines.push_back("precision  " + precision_in_words(settings.precision, settings.batch.accumulation));
   lines.push_back("ZeRO       stage " + std::to_string(plan.stage) + ", " + communicator);
   lines.push_back("device     " + device);
   lines.push_back("memory of a rank, planned:");
@@ -94,7 +94,7 @@ std::vector<std::string> start_block(const Settings& settings, const Plan& plan,
 
 std::vector<std::string> plan_tables(const Settings& settings, const Plan& plan) {
   std::vector<std::string> lines;
-  const std::vector<UnitSpec> units = units_of(settings);
+  const std::vector<UnitSpec> units = model_units(settings);
   const Layout layout(units, plan.ranks);
   lines.push_back("layout for " + std::to_string(plan.ranks) + " rank(s): " + with_separators(layout.parameters()) +
                   " parameters, " + with_separators(layout.elements() - layout.parameters()) + " of padding");

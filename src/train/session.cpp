@@ -36,13 +36,14 @@ Session::Session(const Settings& settings, Device& device, Communicator& communi
     : settings_(settings),
       device_(device),
       communicator_(communicator),
-      precision_(precision_preset(settings.dtype, settings.batch.accumulation, settings.grad_accum_dtype)),
+      precision_(make_precision(settings.precision, settings.batch.accumulation)),
       model_(make_model(settings, precision_, device, settings.batch.micro)),
       layout_(std::make_unique<Layout>(model_->units(), communicator.size())),
       engine_(make_engine({device, communicator, *layout_, precision_, settings.batch.accumulation, settings.zero})),
       optimizer_(make_optimizer(settings.optimizer)),
       states_(std::make_unique<DeviceStateStore>(*engine_, optimizer_->moments())),
-      scaler_(settings.dtype == DType::f16 ? LossScaler(settings.loss_scale) : LossScaler::none()),
+      scaler_(precision_preset(settings.precision.preset).scales_loss() ? LossScaler(settings.loss_scale)
+                                                                        : LossScaler::none()),
       sums_(std::make_unique<StepSums>(device)),
       checksum_(device.allocate(sizeof(std::uint64_t), MemoryCategory::workspace, "checksum")) {
   engine_->follow(*model_);

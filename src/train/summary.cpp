@@ -76,7 +76,8 @@ Json make_summary(const Session& session, const Plan& plan, const RunRecord& rec
   if (record.validation_loss) put_number(final_values, "validation_loss", *record.validation_loss);
   final_values["loss_scale"] = session.scaler().scale();
   summary["final"] = std::move(final_values);
-  summary["model"] = {{"type", settings.model.type}, {"parameters", plan.parameters}};
+  summary["model"] = {
+      {"type", settings.model.type}, {"parameters", plan.parameters}, {"trained", plan.trained_parameters()}};
   if (record.weights_checksum) {
     std::array<char, 24> text{};
     std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(*record.weights_checksum));
@@ -86,7 +87,7 @@ Json make_summary(const Session& session, const Plan& plan, const RunRecord& rec
   }
   summary["run"] = {{"world_size", plan.ranks},
                     {"stage", plan.stage},
-                    {"precision", name_of(settings.dtype)},
+                    {"precision", settings.precision.preset},
                     {"device", settings.device.type},
                     {"instruction_set", record.instruction_set},
                     {"threads_per_rank", settings.device.threads},

@@ -223,7 +223,7 @@ void Trainer::after_step(const StepOutcome& outcome, double seconds) {
   record_.step_seconds.push_back(seconds);
   if (metrics_) metrics_->append(json_text(train_metrics(*session_, outcome, loss, seconds)));
 
-  const bool fp16 = settings.dtype == DType::f16;
+  const bool fp16 = precision_preset(settings.precision.preset).scales_loss();
   const std::int64_t step = session_->steps().attempted;
   if (outcome.verdict == LossScaler::Verdict::skip) {
     const double now = session_->scaler().scale();

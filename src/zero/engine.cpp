@@ -32,11 +32,16 @@ void Engine::begin(Pass pass) {
 GradientView Engine::gradient(int unit, int tensor) {
   const int index = layout().unit(unit).tensors.at(static_cast<std::size_t>(tensor));
   const TensorPlace& place = layout().tensor(index);
+  if (!is_trained(place.segment)) return {};
   const TensorView view = gradient_memory(unit, place.segment).part(place.offset, place.count);
   const bool add = contributed_.at(static_cast<std::size_t>(index));
   contributed_.at(static_cast<std::size_t>(index)) = true;
   given_.at(static_cast<std::size_t>(index)) = {view, ++serial_};
   return {view, add};
+}
+
+void Engine::gradients_ready(int unit) {
+  if (layout().unit(unit).trains()) reduce_gradients(unit);
 }
 
 std::string Engine::gradient_at(const void* address) const {
@@ -60,7 +65,7 @@ ConstTensorView Engine::parameter(int unit, int tensor) const {
 
 bool Engine::sums_in_place() const {
   return context_.accumulation == 1 && precision().accumulator == precision().gradient &&
-         precision().vector_accumulator() == precision().vector_gradient();
+         precision().vector_accumulator == precision().vector_gradient;
 }
 
 std::pair<std::int64_t, std::int64_t> Engine::slice_range(int unit, Segment segment) const {
@@ -83,16 +88,17 @@ std::unique_ptr<Engine> make_engine(const EngineContext& context) {
   }
 }
 
-double formula_bytes_per_parameter(int stage, int ranks, const Precision& precision, std::int64_t accumulation,
-                                   int optimizer_moments) {
+namespace {
+
+double bytes_of_trained(int stage, double n, DType parameter_format, DType gradient_format, DType sum_format,
+                        DType master_format, DType moment_format, std::int64_t accumulation, int moments) {
   const auto bytes = [](DType type) { return static_cast<double>(size_of(type)); };
-  const double parameter = bytes(precision.parameter);
-  const double gradient = bytes(precision.gradient);
-  const double sum = bytes(precision.accumulator);
-  const double state = (precision.master == precision.parameter ? 0.0 : bytes(precision.master)) +
-                       optimizer_moments * bytes(precision.moment);
-  const bool separate_sums = accumulation > 1 || precision.accumulator != precision.gradient;
-  const double n = ranks;
+  const double parameter = bytes(parameter_format);
+  const double gradient = bytes(gradient_format);
+  const double sum = bytes(sum_format);
+  const double master = bytes(master_format) > parameter ? bytes(master_format) : 0.0;
+  const double state = master + moments * bytes(moment_format);
+  const bool separate_sums = accumulation > 1 || sum_format != gradient_format;
   switch (stage) {
     case 0: return parameter + sum + state;
     case 1: return parameter + gradient + ((separate_sums ? sum : 0.0) + state) / n;
@@ -101,10 +107,48 @@ double formula_bytes_per_parameter(int stage, int ranks, const Precision& precis
   }
 }
 
-double paper_elements_per_parameter(int stage, int ranks, std::int64_t accumulation) {
+double trained_share(const ParametersBySegment& parameters) {
+  double all = 0.0;
+  double trained = 0.0;
+  for (const Segment segment : all_segments) {
+    const auto count = static_cast<double>(parameters.at(static_cast<std::size_t>(segment)));
+    all += count;
+    if (is_trained(segment)) trained += count;
+  }
+  return trained / all;
+}
+
+}  // namespace
+
+double formula_bytes_per_parameter(int stage, int ranks, const Precision& precision, std::int64_t accumulation,
+                                   int optimizer_moments, const ParametersBySegment& parameters) {
+  const double n = ranks;
+  const auto bytes_in = [&](Segment segment) {
+    const auto index = static_cast<std::size_t>(segment);
+    const DType at_rest = parameter_formats(precision).at(index);
+    if (!is_trained(segment)) return static_cast<double>(size_of(at_rest)) / (stage == 3 ? n : 1.0);
+    return bytes_of_trained(stage, n, at_rest, gradient_formats(precision).at(index),
+                            accumulator_formats(precision).at(index), precision.master,
+                            moment_formats(precision).at(index), accumulation, optimizer_moments);
+  };
+  // As differences from the matrices' bytes, so that the mean of equal ones is exact.
+  const double of_matrices = bytes_in(Segment::matrices);
+  double more = 0.0;
+  double count = 0.0;
+  for (const Segment segment : all_segments) {
+    const auto here = static_cast<double>(parameters.at(static_cast<std::size_t>(segment)));
+    more += (bytes_in(segment) - of_matrices) * here;
+    count += here;
+  }
+  return of_matrices + more / count;
+}
+
+double paper_elements_per_parameter(int stage, int ranks, std::int64_t accumulation,
+                                    const ParametersBySegment& parameters) {
   const auto micro_steps = static_cast<double>(accumulation);
-  const double share = (ranks - 1.0) / ranks;
-  return (stage == 3 ? 3.0 * micro_steps : micro_steps + 1.0) * share;
+  const double trained = trained_share(parameters);
+  const double elements = stage == 3 ? (2.0 + trained) * micro_steps : (micro_steps + 1.0) * trained;
+  return elements * ((ranks - 1.0) / ranks);
 }
 
 }  // namespace zt

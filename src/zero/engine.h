@@ -31,6 +31,12 @@ struct EngineContext {
   ZeroSettings zero;
 };
 
+// Which parameters have new values: what training updates, or all.
+enum class Changed : std::uint8_t { trained, everything };
+constexpr bool concerns(Changed changed, Segment segment) {
+  return changed == Changed::everything || is_trained(segment);
+}
+
 class Engine : public ParameterAccess {
  public:
   explicit Engine(EngineContext context);
@@ -44,16 +50,17 @@ class Engine : public ParameterAccess {
   void begin(Pass pass) override;
   ConstTensorView parameter(int unit, int tensor) const final;
   GradientView gradient(int unit, int tensor) final;
+  void gradients_ready(int unit) final;
 
   // For finish_step. What this rank updates of a unit's segment, everything (stage 0) or its slice: the parameters
-  // in their resting dtype and the sum of the step's gradients.
+  // in their resting dtype and the sum of the step's gradients (of trained segments).
   virtual Extent updated_extent() const { return Extent::slice; }
   virtual TensorView resting_parameters(int unit, Segment segment) = 0;
   virtual ConstTensorView summed_gradients(int unit, Segment segment) = 0;
   // This rank's slice of the sums, at every stage: what it contributes to norm and checks.
   virtual ConstTensorView summed_slice(int unit, Segment segment) = 0;
-  // After the update of a unit's resting parameters (on the compute stream): make the others see it.
-  virtual void publish(int unit) = 0;
+  // After a change of a unit's resting parameters (on the compute stream): make the others see it.
+  virtual void publish(int unit, Changed changed) = 0;
   // Values have changed or memory was borrowed: whatever was gathered is gathered again.
   virtual void forget_gathered() {}
 
@@ -75,6 +82,8 @@ class Engine : public ParameterAccess {
   // The sums are made in the memory of the micro-batch's own gradients.
   bool sums_in_place() const;
 
+  // Adds the unit's gradients of this micro-batch to the sums, over all ranks.
+  virtual void reduce_gradients(int unit) = 0;
   // The memory of a unit's segment that this micro-batch's gradients go to.
   virtual TensorView gradient_memory(int unit, Segment segment) = 0;
   // The whole segment of a unit that is acquired.
@@ -104,10 +113,12 @@ std::unique_ptr<Engine> make_stage2(const EngineContext& context);
 std::unique_ptr<Engine> make_stage3(const EngineContext& context);
 std::unique_ptr<Engine> make_engine(const EngineContext& context);  // by context.zero.stage
 
-// The paper's numbers (DESIGN: docs/zero.md): bytes of model states per parameter, elements sent by a rank per
-// parameter and step. optimizer_moments: fp32 averages that the optimizer keeps (Adam 2, SGD with momentum 1).
+// The paper's numbers (docs/zero.md): bytes of model states per parameter, elements sent by a rank per parameter and
+// step. optimizer_moments: averages that the optimizer keeps (Adam 2, SGD with momentum 1). `parameters`: how many of
+// the model's there are by segment, for models in which they are held differently; {1}: all as trained matrices.
 double formula_bytes_per_parameter(int stage, int ranks, const Precision& precision, std::int64_t accumulation,
-                                   int optimizer_moments);
-double paper_elements_per_parameter(int stage, int ranks, std::int64_t accumulation);
+                                   int optimizer_moments, const ParametersBySegment& parameters = {1});
+double paper_elements_per_parameter(int stage, int ranks, std::int64_t accumulation,
+                                    const ParametersBySegment& parameters = {1});
 
 }  // namespace zt

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "core/random.h"
@@ -48,9 +49,9 @@ namespace {
 
 // Calls f(unit, segment) in forward order for the segments that have tensors.
 template <typename F>
-void for_each_segment(const Layout& layout, F&& f) {
+void for_each_segment(const Layout& layout, std::span<const Segment> segments, F&& f) {
   for (int unit = 0; unit < static_cast<int>(layout.units().size()); ++unit) {
-    for (const Segment segment : all_segments) {
+    for (const Segment segment : segments) {
       if (layout.unit(unit).segment(segment).elements > 0) f(unit, segment);
     }
   }
@@ -58,7 +59,7 @@ void for_each_segment(const Layout& layout, F&& f) {
 
 void add_squares_of_slices(Engine& engine, StepSums& sums) {
   const Layout& layout = engine.context().layout;
-  for_each_segment(layout, [&](int unit, Segment segment) {
+  for_each_segment(layout, trained_segments, [&](int unit, Segment segment) {
     const auto [begin, end] = engine.slice_range(unit, segment);
     const ConstTensorView slice = engine.summed_slice(unit, segment);
     for (const Piece& piece : layout.pieces(unit, segment, begin, end)) {
@@ -93,14 +94,14 @@ void update_and_publish(FinishContext& context, const OptimizerStep& step) {
   const Layout& layout = engine.context().layout;
   Device& device = engine.context().device;
   for (int unit = 0; unit < static_cast<int>(layout.units().size()); ++unit) {
-    for (const Segment segment : all_segments) {
+    for (const Segment segment : trained_segments) {
       if (layout.unit(unit).segment(segment).elements == 0) continue;
       const std::vector<OptimizerPiece> pieces = pieces_of(engine, context.states.borrow(unit, segment), unit, segment);
       context.optimizer.statistics(device, pieces, step);
       context.optimizer.apply(device, pieces, step);
       context.states.give_back(unit, segment);
     }
-    engine.publish(unit);
+    engine.publish(unit, Changed::trained);
   }
 }
 
@@ -131,14 +132,14 @@ StepOutcome finish_step(FinishContext& context, std::int64_t applied, double lea
 
 void visit_weights(Engine& engine, StateStore& states, const VisitWeights& visit) {
   const Layout& layout = engine.context().layout;
-  for_each_segment(layout, [&](int unit, Segment segment) {
+  for_each_segment(layout, all_segments, [&](int unit, Segment segment) {
     const auto [begin, end] = engine.updated_range(unit, segment);
-    const TensorView master = states.borrow(unit, segment).master;
+    const TensorView master = is_trained(segment) ? states.borrow(unit, segment).master : TensorView{};
     const TensorView values = master ? master : engine.resting_parameters(unit, segment);
     for (const Piece& piece : layout.pieces(unit, segment, begin, end)) {
       visit(layout.tensor(piece.tensor), piece.tensor_offset, values.part(piece.offset, piece.count));
     }
-    states.give_back(unit, segment);
+    if (is_trained(segment)) states.give_back(unit, segment);
   });
 }
 
@@ -146,13 +147,13 @@ void publish_weights(Engine& engine, StateStore& states) {
   const Layout& layout = engine.context().layout;
   Device& device = engine.context().device;
   for (int unit = 0; unit < static_cast<int>(layout.units().size()); ++unit) {
-    for (const Segment segment : all_segments) {
+    for (const Segment segment : trained_segments) {
       if (layout.unit(unit).segment(segment).elements == 0) continue;
       const TensorView master = states.borrow(unit, segment).master;
       if (master) device.run(Stream::compute, Cast{.in = master, .out = engine.resting_parameters(unit, segment)});
       states.give_back(unit, segment);
     }
-    engine.publish(unit);
+    engine.publish(unit, Changed::everything);
   }
 }
 
@@ -173,10 +174,10 @@ std::uint64_t weights_checksum(Engine& engine, StateStore& states, const Buffer&
   const Layout& layout = engine.context().layout;
   Device& device = engine.context().device;
   device.run(Stream::compute, Fill{.out = {scratch.data(), 2, DType::f32}, .value = 0.0F});
-  for_each_segment(layout, [&](int unit, Segment segment) {
+  for_each_segment(layout, all_segments, [&](int unit, Segment segment) {
     const auto [begin, end] = engine.slice_range(unit, segment);
     const auto [held_begin, held_end] = engine.updated_range(unit, segment);
-    const TensorView master = states.borrow(unit, segment).master;
+    const TensorView master = is_trained(segment) ? states.borrow(unit, segment).master : TensorView{};
     const TensorView values = master ? master : engine.resting_parameters(unit, segment);
     for (const Piece& piece : layout.pieces(unit, segment, begin, end)) {
       device.run(Stream::compute, Checksum{.in = values.part(begin - held_begin + piece.offset, piece.count),
@@ -184,7 +185,7 @@ std::uint64_t weights_checksum(Engine& engine, StateStore& states, const Buffer&
                                            .first_element = piece.tensor_offset,
                                            .out = scratch.as<std::uint64_t>()});
     }
-    states.give_back(unit, segment);
+    if (is_trained(segment)) states.give_back(unit, segment);
   });
   std::uint64_t checksum = 0;
   device.copy(Stream::compute, &checksum, scratch.data(), sizeof(checksum));

@@ -54,7 +54,8 @@ struct FinishContext {
 // `applied`: steps applied before this one; `learning_rate`: for this one; `vote`: summed over ranks (Agreement).
 StepOutcome finish_step(FinishContext& context, std::int64_t applied, double learning_rate, std::int64_t vote);
 
-// Calls visit for every run of fp32 weights that this rank updates: `values` are the elements of `tensor` from
+// Calls visit for every run of weights that this rank updates (or would, of frozen ones), as precise as they are held:
+// `values` are the elements of `tensor` from
 // `offset` on, in the device's memory. They may be changed; then publish_weights() makes all ranks see them.
 using VisitWeights = std::function<void(const TensorPlace& tensor, std::int64_t offset, TensorView values)>;
 void visit_weights(Engine& engine, StateStore& states, const VisitWeights& visit);

@@ -28,25 +28,27 @@ std::size_t ring_depth(const EngineContext& context, std::int64_t largest_elemen
 
 GatheredParameters::GatheredParameters(const EngineContext& context)
     : context_(context),
-      slices_(context, Extent::slice, MemoryCategory::parameters, "parameter slices", context.precision.parameter,
-              context.precision.vectors, [this](int unit, Segment segment) { return !persists(unit, segment); }),
+      slices_(context, Extent::slice, MemoryCategory::parameters, "parameter slices",
+              parameter_formats(context.precision),
+              [this](int unit, Segment segment) { return !persists(unit, segment); }),
       published_(context.layout.units().size()),
       dedicated_(context.layout.units().size(), -1) {
   const auto includes = [this](int unit, Segment segment) { return persists(unit, segment); };
-  if (Arrangement(context.layout, Extent::whole, DType::f32, DType::f32, includes).bytes() > 0) {
-    persistent_ =
-        std::make_unique<SharedSegments>(context, Extent::whole, MemoryCategory::parameters, "persistent parameters",
-                                         context.precision.parameter, context.precision.vectors, includes);
+  const SegmentFormats formats = parameter_formats(context.precision);
+  if (Arrangement(context.layout, Extent::whole, formats, includes).bytes() > 0) {
+    persistent_ = std::make_unique<SharedSegments>(context, Extent::whole, MemoryCategory::parameters,
+                                                   "persistent parameters", formats, includes);
   }
 
   const auto segment_bytes = [&](int unit, Segment segment, bool used) {
     if (persists(unit, segment)) return std::int64_t{0};
     const SegmentLayout& place = context.layout.unit(unit).segment(segment);
-    return (used ? place.used : place.elements) *
-           bytes_of(segment == Segment::matrices ? context.precision.parameter : context.precision.vectors);
+    return (used ? place.used : place.elements) * bytes_of(slices_.dtype(segment));
   };
   const auto unit_bytes = [&](int unit, bool used) {
-    return segment_bytes(unit, Segment::matrices, used) + segment_bytes(unit, Segment::vectors, used);
+    std::int64_t bytes = 0;
+    for (const Segment segment : all_segments) bytes += segment_bytes(unit, segment, used);
+    return bytes;
   };
   const int units = static_cast<int>(context.layout.units().size());
   int largest = -1;
@@ -92,9 +94,10 @@ TensorView GatheredParameters::slice(int unit, Segment segment) const {
 
 TensorView GatheredParameters::slot_view(const Slot& slot, int unit, Segment segment) const {
   std::int64_t offset = slot.byte_offset;
-  if (segment == Segment::vectors && !persists(unit, Segment::matrices)) {
-    offset +=
-        context_.layout.unit(unit).segment(Segment::matrices).elements * bytes_of(slices_.dtype(Segment::matrices));
+  for (const Segment before : all_segments) {
+    if (before == segment) break;
+    if (persists(unit, before)) continue;
+    offset += context_.layout.unit(unit).segment(before).elements * bytes_of(slices_.dtype(before));
   }
   return {ring_.at(offset), context_.layout.unit(unit).segment(segment).elements, slices_.dtype(segment)};
 }
@@ -189,14 +192,14 @@ void GatheredParameters::run_ahead() {
   }
 }
 
-void GatheredParameters::publish(int unit) {
+void GatheredParameters::publish(int unit, Changed changed) {
   Device& device = context_.device;
   const Event updated = device.record(Stream::compute);
   published_[static_cast<std::size_t>(unit)] = updated;
   if (!persistent_) return;
   bool gathered = false;
   for (const Segment segment : all_segments) {
-    if (!persists(unit, segment)) continue;
+    if (!persists(unit, segment) || !concerns(changed, segment)) continue;
     if (!gathered) device.wait(Stream::gather, updated);
     gathered = true;
     context_.communicator.all_gather(device, Stream::gather, persistent_->region(unit, segment),

@@ -17,7 +17,7 @@ class GatheredParameters {
   void release(int unit);
   TensorView view(int unit, Segment segment) const;   // of an acquired unit
   TensorView slice(int unit, Segment segment) const;  // this rank's, at rest
-  void publish(int unit);                             // persistent segments are gathered at once, others when needed
+  void publish(int unit, Changed changed);            // persistent segments are gathered at once, others when needed
   void forget();                                      // nothing is resident any more
 
  private:

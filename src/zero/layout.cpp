@@ -10,7 +10,22 @@ std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
+SegmentFormats formats(DType matrices, DType vectors) { return {matrices, vectors, matrices, vectors}; }
+
 }  // namespace
+
+SegmentFormats parameter_formats(const Precision& precision) { return formats(precision.parameter, precision.vectors); }
+SegmentFormats gradient_formats(const Precision& precision) {
+  return formats(precision.gradient, precision.vector_gradient);
+}
+SegmentFormats accumulator_formats(const Precision& precision) {
+  return formats(precision.accumulator, precision.vector_accumulator);
+}
+SegmentFormats master_formats(const Precision& precision) { return formats(precision.master, precision.master); }
+SegmentFormats moment_formats(const Precision& precision) {
+  // Averages of what is kept in fp32 are fp32.
+  return formats(precision.moment, precision.vectors == DType::f32 ? DType::f32 : precision.moment);
+}
 
 Layout::Layout(const std::vector<UnitSpec>& units, int ranks) : ranks_(ranks) {
   for (const UnitSpec& spec : units) {
@@ -38,6 +53,15 @@ Layout::Layout(const std::vector<UnitSpec>& units, int ranks) : ranks_(ranks) {
   }
 }
 
+ParametersBySegment Layout::parameters_by_segment() const {
+  ParametersBySegment counts{};
+  for (const UnitLayout& unit : units_) {
+    for (const Segment segment : all_segments)
+      counts.at(static_cast<std::size_t>(segment)) += unit.segment(segment).used;
+  }
+  return counts;
+}
+
 std::vector<Piece> Layout::pieces(int unit_index, Segment segment, std::int64_t begin, std::int64_t end) const {
   std::vector<Piece> result;
   for (const int index : unit(unit_index).segment(segment).tensors) {
@@ -49,8 +73,8 @@ std::vector<Piece> Layout::pieces(int unit_index, Segment segment, std::int64_t 
   return result;
 }
 
-Arrangement::Arrangement(const Layout& layout, Extent extent, DType matrices, DType vectors, const Includes& includes)
-    : dtypes_{matrices, vectors} {
+Arrangement::Arrangement(const Layout& layout, Extent extent, const SegmentFormats& formats, const Includes& includes)
+    : dtypes_(formats) {
   std::int64_t used_bytes = 0;
   for (int unit = 0; unit < static_cast<int>(layout.units().size()); ++unit) {
     std::array<Entry, segment_count> entries{};

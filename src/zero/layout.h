@@ -1,8 +1,8 @@
 // Where every tensor lies: the one table that all stages, the optimizer and files read.
 //
-// A unit has two flat segments (matrices, vectors). In a segment tensors stand in canonical order, each starting
-// at a multiple of 128 elements; the segment is padded to a multiple of 128 N elements and cut into N equal
-// slices, one a rank. The layout is the same at every stage and a function of the units and N alone.
+// A unit has flat segments: matrices and vectors, trained and frozen ones. In a segment tensors stand in canonical
+// order, each starting at a multiple of 128 elements; the segment is padded to a multiple of 128 N elements and cut
+// into N equal slices, one a rank. The layout is the same at every stage and a function of the units and N alone.
 #pragma once
 
 #include <array>
@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/precision.h"
 #include "model/parameter_access.h"
 
 namespace zt {
@@ -43,8 +44,21 @@ struct UnitLayout {
   bool spans_pass = false;
 
   const SegmentLayout& segment(Segment which) const { return segments.at(static_cast<std::size_t>(which)); }
-  std::int64_t elements() const { return segments[0].elements + segments[1].elements; }
+  std::int64_t elements() const {
+    std::int64_t sum = 0;
+    for (const SegmentLayout& segment : segments) sum += segment.elements;
+    return sum;
+  }
+  bool trains() const { return segment(Segment::matrices).used + segment(Segment::vectors).used > 0; }
 };
+
+// Formats of a set of segments.
+using SegmentFormats = std::array<DType, segment_count>;
+SegmentFormats parameter_formats(const Precision& precision);
+SegmentFormats gradient_formats(const Precision& precision);     // of trained segments
+SegmentFormats accumulator_formats(const Precision& precision);  // of trained segments
+SegmentFormats master_formats(const Precision& precision);       // of trained segments that have masters apart
+SegmentFormats moment_formats(const Precision& precision);       // of trained segments
 
 // A run of elements of one tensor.
 struct Piece {
@@ -64,7 +78,8 @@ class Layout {
   const UnitLayout& unit(int index) const { return units_.at(static_cast<std::size_t>(index)); }
   const TensorPlace& tensor(int index) const { return tensors_.at(static_cast<std::size_t>(index)); }
   std::int64_t parameters() const { return parameters_; }  // without padding
-  std::int64_t elements() const { return elements_; }      // with padding
+  ParametersBySegment parameters_by_segment() const;
+  std::int64_t elements() const { return elements_; }  // with padding
 
   // The parts of tensors within elements [begin, end) of a segment (padding left out).
   std::vector<Piece> pieces(int unit, Segment segment, std::int64_t begin, std::int64_t end) const;
@@ -83,9 +98,9 @@ enum class Extent : std::uint8_t { whole, slice };
 class Arrangement {
  public:
   using Includes = std::function<bool(int unit, Segment segment)>;
+  static bool trained(int /*unit*/, Segment segment) { return is_trained(segment); }
 
-  // dtypes: of the matrices and of the vectors segment.
-  Arrangement(const Layout& layout, Extent extent, DType matrices, DType vectors, const Includes& includes = {});
+  Arrangement(const Layout& layout, Extent extent, const SegmentFormats& formats, const Includes& includes = {});
 
   std::int64_t bytes() const { return bytes_; }
   std::int64_t padding_bytes() const { return padding_bytes_; }  // share of alignment and even slices in it
@@ -106,11 +121,9 @@ class Arrangement {
   const Entry& entry(int unit, Segment segment) const {
     return entries_.at(static_cast<std::size_t>(unit)).at(static_cast<std::size_t>(segment));
   }
-  std::array<DType, segment_count> dtypes_;
+  SegmentFormats dtypes_;
   std::vector<std::array<Entry, segment_count>> entries_;
   std::int64_t bytes_ = 0, padding_bytes_ = 0;
 };
-
-constexpr std::array<Segment, segment_count> all_segments = {Segment::matrices, Segment::vectors};
 
 }  // namespace zt

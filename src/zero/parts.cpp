@@ -11,11 +11,11 @@ std::int64_t bytes_of(DType type) { return static_cast<std::int64_t>(size_of(typ
 }  // namespace
 
 SharedSegments::SharedSegments(const EngineContext& context, Extent extent, MemoryCategory category,
-                               const std::string& name, DType matrices, DType vectors,
+                               const std::string& name, const SegmentFormats& formats,
                                const Arrangement::Includes& includes)
     : context_(context),
       extent_(extent),
-      arrangement_(context.layout, extent, matrices, vectors, includes),
+      arrangement_(context.layout, extent, formats, includes),
       buffer_(context.communicator.allocate(context.device, arrangement_.bytes(), category, name)) {
   context.device.ledger().add_padding(arrangement_.padding_bytes());
 }
@@ -35,15 +35,14 @@ Region SharedSegments::region(int unit, Segment segment) const {
 
 WholeParameters::WholeParameters(const EngineContext& context)
     : context_(context),
-      segments_(context, Extent::whole, MemoryCategory::parameters, "parameters", context.precision.parameter,
-                context.precision.vectors),
+      segments_(context, Extent::whole, MemoryCategory::parameters, "parameters", parameter_formats(context.precision)),
       gathered_(context.layout.units().size()) {}
 
-void WholeParameters::gather(int unit) {
+void WholeParameters::gather(int unit, Changed changed) {
   Device& device = context_.device;
   device.wait(Stream::gather, device.record(Stream::compute));
   for (const Segment segment : all_segments) {
-    if (context_.layout.unit(unit).segment(segment).elements == 0) continue;
+    if (context_.layout.unit(unit).segment(segment).elements == 0 || !concerns(changed, segment)) continue;
     context_.communicator.all_gather(device, Stream::gather, segments_.region(unit, segment),
                                      segments_.view(unit, segment));
   }
@@ -55,8 +54,7 @@ void WholeParameters::wait_until_gathered(int unit) {
 }
 
 SliceSums::SliceSums(const EngineContext& context)
-    : arrangement_(context.layout, Extent::slice, context.precision.accumulator,
-                   context.precision.vector_accumulator()),
+    : arrangement_(context.layout, Extent::slice, accumulator_formats(context.precision), Arrangement::trained),
       buffer_(context.device.allocate(arrangement_.bytes(), MemoryCategory::gradients, "gradient sums")) {
   context.device.ledger().add_padding(arrangement_.padding_bytes());
 }
@@ -65,17 +63,17 @@ GradientRing::GradientRing(const EngineContext& context)
     : context_(context), dedicated_(context.layout.units().size(), -1), current_(context.layout.units().size(), -1) {
   const auto unit_bytes = [&](const UnitLayout& unit) {
     return vectors_offset(static_cast<int>(&unit - context.layout.units().data())) +
-           unit.segment(Segment::vectors).elements * bytes_of(context.precision.vector_gradient());
+           unit.segment(Segment::vectors).elements * bytes_of(context.precision.vector_gradient);
   };
   const auto padding = [&](const UnitLayout& unit) {
     return unit_bytes(unit) - unit.segment(Segment::matrices).used * bytes_of(context.precision.gradient) -
-           unit.segment(Segment::vectors).used * bytes_of(context.precision.vector_gradient());
+           unit.segment(Segment::vectors).used * bytes_of(context.precision.vector_gradient);
   };
   std::int64_t bytes = 0;
   const UnitLayout* largest = nullptr;
   int units_in_ring = 0;
   for (const UnitLayout& unit : context.layout.units()) {
-    if (unit.spans_pass) continue;
+    if (unit.spans_pass || !unit.trains()) continue;
     ++units_in_ring;
     if (largest == nullptr || unit_bytes(unit) > unit_bytes(*largest)) largest = &unit;
   }
@@ -87,7 +85,7 @@ GradientRing::GradientRing(const EngineContext& context)
   }
   for (std::size_t unit = 0; unit < context.layout.units().size(); ++unit) {
     const UnitLayout& place = context.layout.units()[unit];
-    if (!place.spans_pass) continue;
+    if (!place.spans_pass || !place.trains()) continue;
     dedicated_[unit] = static_cast<int>(slots_.size());
     slots_.push_back({bytes, -1, {}, {}});
     bytes += unit_bytes(place);
@@ -123,13 +121,13 @@ TensorView GradientRing::memory(int unit, Segment segment) {
   const bool matrices = segment == Segment::matrices;
   return buffer_->view(slot.byte_offset + (matrices ? 0 : vectors_offset(unit)),
                        context_.layout.unit(unit).segment(segment).elements,
-                       matrices ? context_.precision.gradient : context_.precision.vector_gradient());
+                       matrices ? context_.precision.gradient : context_.precision.vector_gradient);
 }
 
 Region GradientRing::region(int unit, Segment segment) const {
   const Slot& slot = slots_.at(static_cast<std::size_t>(current_.at(static_cast<std::size_t>(unit))));
   const bool matrices = segment == Segment::matrices;
-  const DType dtype = matrices ? context_.precision.gradient : context_.precision.vector_gradient();
+  const DType dtype = matrices ? context_.precision.gradient : context_.precision.vector_gradient;
   return {buffer_.get(), slot.byte_offset + (matrices ? 0 : vectors_offset(unit)),
           context_.layout.unit(unit).segment(segment).slice * bytes_of(dtype)};
 }
@@ -153,9 +151,9 @@ Ticket reduce_unit(const EngineContext& context, int unit, bool first, const std
   Device& device = context.device;
   device.wait(Stream::reduce, device.record(Stream::compute));
   Ticket ticket;
-  for (const Segment segment : all_segments) {
+  for (const Segment segment : trained_segments) {
     if (context.layout.unit(unit).segment(segment).elements == 0) continue;
-    const DType dtype = segment == Segment::matrices ? context.precision.gradient : context.precision.vector_gradient();
+    const DType dtype = segment == Segment::matrices ? context.precision.gradient : context.precision.vector_gradient;
     ticket = context.communicator.reduce_scatter(device, Stream::reduce, region(segment), dtype, sum(segment), first);
   }
   return ticket;

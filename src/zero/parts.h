@@ -12,7 +12,7 @@ namespace zt {
 class SharedSegments {
  public:
   SharedSegments(const EngineContext& context, Extent extent, MemoryCategory category, const std::string& name,
-                 DType matrices, DType vectors, const Arrangement::Includes& includes = {});
+                 const SegmentFormats& formats, const Arrangement::Includes& includes = {});
 
   TensorView view(int unit, Segment segment) const { return arrangement_.view(buffer_->data(), unit, segment); }
   // This rank's slice within a whole segment (or the slice itself).
@@ -34,8 +34,8 @@ class WholeParameters {
   explicit WholeParameters(const EngineContext& context);
   TensorView view(int unit, Segment segment) const { return segments_.view(unit, segment); }
   TensorView slice(int unit, Segment segment) const { return segments_.slice(unit, segment); }
-  void gather(int unit);               // everybody's updated slices
-  void wait_until_gathered(int unit);  // before operations put on the compute stream from now on
+  void gather(int unit, Changed changed);  // everybody's slices
+  void wait_until_gathered(int unit);      // before operations put on the compute stream from now on
 
  private:
   const EngineContext& context_;

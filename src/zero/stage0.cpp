@@ -10,10 +10,10 @@ class Stage0 final : public Engine {
  public:
   explicit Stage0(const EngineContext& given)
       : Engine(given),
-        arrangement_(layout(), Extent::whole, precision().parameter, precision().vectors),
+        arrangement_(layout(), Extent::whole, parameter_formats(precision())),
         parameters_(device().allocate(arrangement_.bytes(), MemoryCategory::parameters, "parameters")),
-        sums_(context(), Extent::whole, MemoryCategory::gradients, "gradients", precision().accumulator,
-              precision().vector_accumulator()) {
+        sums_(context(), Extent::whole, MemoryCategory::gradients, "gradients", accumulator_formats(precision()),
+              Arrangement::trained) {
     device().ledger().add_padding(arrangement_.padding_bytes());
     if (!sums_in_place()) ring_ = std::make_unique<GradientRing>(context());
   }
@@ -21,7 +21,7 @@ class Stage0 final : public Engine {
   void acquire(int /*unit*/) override {}
   void release(int /*unit*/) override {}
 
-  void gradients_ready(int unit) override {
+  void reduce_gradients(int unit) override {
     const auto region = [&](Segment segment) {
       return ring_ ? ring_->region(unit, segment) : sums_.region(unit, segment);
     };
@@ -29,7 +29,7 @@ class Stage0 final : public Engine {
                                       [&](Segment segment) { return sums_.slice(unit, segment); });
     if (ring_) ring_->reduced(unit, ticket);
     if (!last_micro_step()) return;
-    for (const Segment segment : all_segments) {
+    for (const Segment segment : trained_segments) {
       if (layout().unit(unit).segment(segment).elements == 0) continue;
       communicator().all_gather(device(), Stream::reduce, sums_.region(unit, segment), sums_.view(unit, segment));
     }
@@ -41,7 +41,7 @@ class Stage0 final : public Engine {
   }
   ConstTensorView summed_gradients(int unit, Segment segment) override { return sums_.view(unit, segment); }
   ConstTensorView summed_slice(int unit, Segment segment) override { return sums_.slice(unit, segment); }
-  void publish(int /*unit*/) override {}
+  void publish(int /*unit*/, Changed /*changed*/) override {}
 
  protected:
   ConstTensorView readable_parameters(int unit, Segment segment) const override {

@@ -11,8 +11,8 @@ class Stage1 final : public Engine {
   explicit Stage1(const EngineContext& given)
       : Engine(given),
         parameters_(context()),
-        gradients_(context(), Extent::whole, MemoryCategory::gradients, "gradients", precision().gradient,
-                   precision().vector_gradient()),
+        gradients_(context(), Extent::whole, MemoryCategory::gradients, "gradients", gradient_formats(precision()),
+                   Arrangement::trained),
         unread_(layout().units().size()) {
     if (!sums_in_place()) sums_ = std::make_unique<SliceSums>(context());
   }
@@ -20,7 +20,7 @@ class Stage1 final : public Engine {
   void acquire(int unit) override { parameters_.wait_until_gathered(unit); }
   void release(int /*unit*/) override {}
 
-  void gradients_ready(int unit) override {
+  void reduce_gradients(int unit) override {
     Unread& unread = unread_.at(static_cast<std::size_t>(unit));
     unread.ticket = reduce_unit(
         context(), unit, first_micro_step(), [&](Segment segment) { return gradients_.region(unit, segment); },
@@ -31,7 +31,7 @@ class Stage1 final : public Engine {
   TensorView resting_parameters(int unit, Segment segment) override { return parameters_.slice(unit, segment); }
   ConstTensorView summed_gradients(int unit, Segment segment) override { return sum(unit, segment); }
   ConstTensorView summed_slice(int unit, Segment segment) override { return sum(unit, segment); }
-  void publish(int unit) override { parameters_.gather(unit); }
+  void publish(int unit, Changed changed) override { parameters_.gather(unit, changed); }
 
  protected:
   ConstTensorView readable_parameters(int unit, Segment segment) const override {

@@ -14,7 +14,7 @@ class Stage2 final : public Engine {
   void acquire(int unit) override { parameters_.wait_until_gathered(unit); }
   void release(int /*unit*/) override {}
 
-  void gradients_ready(int unit) override {
+  void reduce_gradients(int unit) override {
     ring_.reduced(unit,
                   reduce_unit(
                       context(), unit, first_micro_step(), [&](Segment segment) { return ring_.region(unit, segment); },
@@ -24,7 +24,7 @@ class Stage2 final : public Engine {
   TensorView resting_parameters(int unit, Segment segment) override { return parameters_.slice(unit, segment); }
   ConstTensorView summed_gradients(int unit, Segment segment) override { return sums_.view(unit, segment); }
   ConstTensorView summed_slice(int unit, Segment segment) override { return sums_.view(unit, segment); }
-  void publish(int unit) override { parameters_.gather(unit); }
+  void publish(int unit, Changed changed) override { parameters_.gather(unit, changed); }
 
  protected:
   ConstTensorView readable_parameters(int unit, Segment segment) const override {

@@ -15,7 +15,7 @@ class Stage3 final : public Engine {
   void acquire(int unit) override { parameters_.acquire(unit); }
   void release(int unit) override { parameters_.release(unit); }
 
-  void gradients_ready(int unit) override {
+  void reduce_gradients(int unit) override {
     ring_.reduced(unit,
                   reduce_unit(
                       context(), unit, first_micro_step(), [&](Segment segment) { return ring_.region(unit, segment); },
@@ -25,7 +25,7 @@ class Stage3 final : public Engine {
   TensorView resting_parameters(int unit, Segment segment) override { return parameters_.slice(unit, segment); }
   ConstTensorView summed_gradients(int unit, Segment segment) override { return sums_.view(unit, segment); }
   ConstTensorView summed_slice(int unit, Segment segment) override { return sums_.view(unit, segment); }
-  void publish(int unit) override { parameters_.publish(unit); }
+  void publish(int unit, Changed changed) override { parameters_.publish(unit, changed); }
   void forget_gathered() override { parameters_.forget(); }
 
  protected:

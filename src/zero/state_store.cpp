@@ -2,23 +2,15 @@
 
 namespace zt {
 
-namespace {
-
-DType resting_dtype(const Precision& precision, Segment segment) {
-  return segment == Segment::matrices ? precision.parameter : precision.vectors;
-}
-
-}  // namespace
-
 DeviceStateStore::DeviceStateStore(const Engine& engine, int moments)
-    : masters_(engine.context().layout, engine.updated_extent(), engine.context().precision.master,
-               engine.context().precision.master,
-               [&](int /*unit*/, Segment segment) {
-                 const Precision& precision = engine.context().precision;
-                 return resting_dtype(precision, segment) != precision.master;
+    : masters_(engine.context().layout, engine.updated_extent(), master_formats(engine.context().precision),
+               [resting = parameter_formats(engine.context().precision), master = engine.context().precision.master](
+                   int /*unit*/, Segment segment) {
+                 // What is computed with is as good as a master unless that is wider.
+                 return is_trained(segment) && size_of(master) > size_of(resting.at(static_cast<std::size_t>(segment)));
                }),
-      moments_(engine.context().layout, engine.updated_extent(), engine.context().precision.moment,
-               engine.context().precision.moment),
+      moments_(engine.context().layout, engine.updated_extent(), moment_formats(engine.context().precision),
+               Arrangement::trained),
       moment_count_(moments) {
   Device& device = engine.context().device;
   if (masters_.bytes() > 0) {

@@ -12,14 +12,14 @@ namespace zt {
 constexpr int most_moments = 3;
 
 struct BorrowedState {
-  TensorView master;                             // fp32; empty: the resting parameters are the masters
-  std::array<TensorView, most_moments> moments;  // fp32; as many as the optimizer keeps
+  TensorView master;                             // empty: the resting parameters are the masters
+  std::array<TensorView, most_moments> moments;  // as many as the optimizer keeps
 };
 
 class StateStore {
  public:
   virtual ~StateStore() = default;
-  // States of what this rank updates of the segment. Valid until given back; one at a time.
+  // States of what this rank updates of the (trained) segment. Valid until given back; one at a time.
   virtual BorrowedState borrow(int unit, Segment segment) = 0;
   virtual void give_back(int unit, Segment segment) = 0;
 };

@@ -107,12 +107,13 @@ void embedding_backward(const EmbeddingBackward& op, Context& context) {
   }
   // Few tokens: each may have many rows.
   const std::int64_t tokens_per_task = op.vocabulary < 2048 ? 1 : 32;
-  gather_gradients(op, context, op.d_token_table, op.vocabulary, tokens_per_task, op.add_token,
-                   [&](std::int64_t token, const auto& visit) {
+  const auto rows_of_table = [](const TensorView& table, std::int64_t items) { return table ? items : 0; };
+  gather_gradients(op, context, op.d_token_table, rows_of_table(op.d_token_table, op.vocabulary), tokens_per_task,
+                   op.add_token, [&](std::int64_t token, const auto& visit) {
                      for (std::int32_t k = starts[token]; k < starts[token + 1]; ++k) visit(order[k]);
                    });
-  gather_gradients(op, context, op.d_position_table, op.positions, 8, op.add_position,
-                   [&](std::int64_t position, const auto& visit) {
+  gather_gradients(op, context, op.d_position_table, rows_of_table(op.d_position_table, op.positions), 8,
+                   op.add_position, [&](std::int64_t position, const auto& visit) {
                      if (position >= op.length) return;
                      for (std::int64_t b = 0; b < op.batch; ++b) visit(b * op.length + position);
                    });

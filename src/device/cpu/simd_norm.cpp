@@ -187,7 +187,7 @@ void layer_norm_backward(const LayerNormBackward& op, Context& context) {
       for (std::int64_t row = chunk * rows_per_chunk; row < end; ++row) backward_row<T>(rows, row, dropper);
     });
   });
-  add_partials(context, d_weights, stride, chunks, op.d_weight, op.columns, op.add_weight);
+  if (op.d_weight) add_partials(context, d_weights, stride, chunks, op.d_weight, op.columns, op.add_weight);
   if (op.d_bias) add_partials(context, d_biases, stride, chunks, op.d_bias, op.columns, op.add_bias);
 }
 

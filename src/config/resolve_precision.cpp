@@ -1,0 +1,155 @@
+// Rules of number formats: which preset of core/precision.h the sections fp16, bf16, amp and torch_autocast ask for,
+// and which formats may replace its own.
+#include "config/resolver.h"
+
+namespace zt {
+
+namespace {
+
+const std::vector<std::string> sections = {"fp16", "bf16", "amp", "torch_autocast"};
+
+std::string enabled_key(const std::string& section) { return section + ".enabled"; }
+
+}  // namespace
+
+void Resolver::resolve_precision() {
+  set_auto("fp16.enabled", false, "fp16 is used only where it is asked for");
+  set_auto("amp.enabled", false, "amp is used only where it is asked for");
+  set_auto("torch_autocast.enabled", false, "autocast is used only where it is asked for");
+  set_auto("amp.opt_level", "O1", "apex's default");
+  if (holds_auto("bf16.enabled")) {
+    std::string other;
+    for (const std::string& section : sections) {
+      if (section != "bf16" && is_true(enabled_key(section))) other = section;
+    }
+    if (!other.empty()) {
+      set_auto("bf16.enabled", false, "since " + other + " is enabled");
+    } else {
+      set_auto("bf16.enabled", options_.bf16_is_fast,
+               options_.bf16_is_fast ? "the device is fast at it" : "the device is not fast at it: training in fp32");
+    }
+  }
+  std::string enabled;
+  for (const std::string& section : sections) {
+    if (!known({enabled_key(section).c_str()})) return;  // told already
+    if (!is_true(enabled_key(section))) continue;
+    if (!enabled.empty()) {
+      const std::string origin = where(enabled_key(section));
+      problem(enabled_key(enabled), enabled + " and " + section + (origin.empty() ? "" : " (" + origin + ")") +
+                                        " are both enabled: set one of them to false");
+      return;
+    }
+    enabled = section;
+  }
+  resolve_masters();
+  if (enabled == "amp") resolve_amp();
+  resolve_formats();
+}
+
+bool Resolver::is_true(const std::string& path) const {
+  const auto value = values_.find(path);
+  return value != values_.end() && value->second == true;
+}
+
+void Resolver::resolve_masters() {
+  if (is_true("bf16.bf16_optimizer_states") && !is_true("bf16.bf16_master_weights_and_grads")) {
+    problem("bf16.bf16_optimizer_states",
+            "true needs bf16.bf16_master_weights_and_grads true, too: fp32 masters want fp32 averages");
+  }
+  for (const auto& [section, key] : {std::pair{"fp16", "fp16.fp16_master_weights_and_grads"},
+                                     std::pair{"bf16", "bf16.bf16_master_weights_and_grads"}}) {
+    if (!is_true(key)) continue;
+    if (!is_true(enabled_key(section))) {
+      notice(key, std::string("has no effect: ") + section + " is not enabled");
+    } else {
+      notice(key, "small updates are rounded away without fp32 masters; DeepSpeed has it with offload only");
+    }
+  }
+}
+
+void Resolver::resolve_amp() {
+  if (!known({"amp.opt_level"})) return;
+  const auto level = get<std::string>("amp.opt_level");
+  for (const char* key : {"amp.keep_batchnorm_fp32", "amp.master_weights"}) {
+    if (!known({key}) || level == "O2" || level == "O3") continue;
+    problem(key,
+            "found " + values_[key].dump() + ", but opt_level " + level +
+                (level == "O1" ? " keeps all parameters in fp32 and casts by operation" : " keeps everything in fp32") +
+                ": remove the key, or use opt_level O2 or O3");
+  }
+  if (known({"amp.loss_scale"}) && level == "O0") {
+    notice("amp.loss_scale", "has no effect: opt_level O0 trains in fp32, without loss scaling");
+  }
+  if (known({"amp.min_loss_scale", "amp.max_loss_scale"}) &&
+      get<double>("amp.min_loss_scale") > get<double>("amp.max_loss_scale")) {
+    problem("amp.min_loss_scale", "found " + values_["amp.min_loss_scale"].dump() + ", above amp.max_loss_scale " +
+                                      values_["amp.max_loss_scale"].dump() + ": lower it or raise that");
+  }
+}
+
+std::string Resolver::preset() const {
+  if (is_true("fp16.enabled")) return is_true("fp16.fp16_master_weights_and_grads") ? "fp16_masters" : "fp16";
+  if (is_true("bf16.enabled")) {
+    if (is_true("bf16.bf16_optimizer_states")) return "bf16_states";
+    return is_true("bf16.bf16_master_weights_and_grads") ? "bf16_masters" : "bf16";
+  }
+  if (is_true("torch_autocast.enabled")) {
+    return get<std::string>("torch_autocast.dtype").ends_with("bfloat16") ? "autocast_bf16" : "autocast_fp16";
+  }
+  if (!is_true("amp.enabled")) return "fp32";
+  const auto level = get<std::string>("amp.opt_level");
+  if (level == "O0" || level == "O1") return level;
+  const bool norms = known({"amp.keep_batchnorm_fp32"}) ? get<bool>("amp.keep_batchnorm_fp32") : level == "O2";
+  const bool masters = known({"amp.master_weights"}) ? get<bool>("amp.master_weights") : level == "O2";
+  if (masters) return norms ? "O2" : "fp16";
+  return norms ? "O3_norms" : "O3";
+}
+
+void Resolver::resolve_formats() {
+  const std::string sum_key = "data_types.grad_accum_dtype";
+  const std::string wire_key = "communication_data_type";
+  if (!known({"amp.opt_level", "torch_autocast.dtype"})) return;
+  PrecisionSettings settings = {preset(), "", ""};
+  const Precision own = precision_preset(settings.preset).precision;
+  const std::string training(name_of(own.gradient));
+  if (known({wire_key.c_str()})) {
+    settings.communication_dtype = get<std::string>(wire_key);
+    if (own.gradient == DType::f32 && settings.communication_dtype == "fp16") {
+      notice(wire_key, "fp16 without loss scaling: gradients below 6e-8 become 0, those above 65504 end the run");
+    }
+  }
+  if (known({sum_key.c_str()})) {
+    const auto sum = get<std::string>(sum_key);
+    if (sum != "fp32" && sum != training) {
+      problem(sum_key, "found \"" + sum + "\"; allowed with gradients in " + training + " (precision " +
+                           settings.preset + "): \"fp32\"" + (training == "fp32" ? "" : " or \"" + training + "\""));
+    }
+    settings.grad_accum_dtype = sum;
+  }
+  if (!known({"gradient_accumulation_steps"})) return;
+  const Precision precision = make_precision(settings, get<std::int64_t>("gradient_accumulation_steps"));
+  if (!checked_.wrong.contains(sum_key)) values_[sum_key] = name_of(precision.accumulator);
+  if (!checked_.wrong.contains(wire_key)) values_[wire_key] = name_of(precision.gradient);
+}
+
+void Resolver::set_precision(Settings& settings) const {
+  settings.precision = {preset(), get<std::string>("data_types.grad_accum_dtype"),
+                        get<std::string>("communication_data_type")};
+  LossScaleSettings& scale = settings.loss_scale;
+  const PrecisionPreset& row = precision_preset(settings.precision.preset);
+  if (!row.scales_loss()) return;
+  if (is_true("torch_autocast.enabled")) {
+    scale = apex_loss_scale();  // PyTorch's GradScaler counts alike and has no maximum
+    scale.max_loss_scale = LossScaleSettings{}.max_loss_scale;
+  } else if (is_true("amp.enabled")) {
+    scale = apex_loss_scale();
+    if (get<std::string>("amp.opt_level") == "O3") scale.loss_scale = 1.0;
+    const Json& given = values_.at("amp.loss_scale");
+    if (given == "dynamic") scale.loss_scale = 0.0;
+    if (given.is_number()) scale.loss_scale = given.get<double>();
+    if (known({"amp.min_loss_scale"})) scale.min_loss_scale = get<double>("amp.min_loss_scale");
+    scale.max_loss_scale = get<double>("amp.max_loss_scale");
+  }
+}
+
+}  // namespace zt
