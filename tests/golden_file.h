@@ -21,7 +21,7 @@ class GoldenFile {
   explicit GoldenFile(const std::string& name) {
     const char* other = std::getenv("ZEROTRAIN_GOLDEN");
     const std::filesystem::path folder =
-        other != nullptr ? std::filesystem::path(other) : std::filesystem::path(__FILE__).parent_path() / "golden";
+        other != nullptr ? std::filesystem::path(other) : std::filesystem::path(ZEROTRAIN_SOURCE_DIR) / "tests" / "golden";
     path_ = (folder / (name + ".golden")).string();
     std::ifstream file(path_, std::ios::binary);
     std::string line;
