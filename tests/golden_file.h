@@ -20,8 +20,9 @@ class GoldenFile {
   // `name` without folder or ending: "gpt". The folder is the one beside this header, or ZEROTRAIN_GOLDEN.
   explicit GoldenFile(const std::string& name) {
     const char* other = std::getenv("ZEROTRAIN_GOLDEN");
-    const std::filesystem::path folder =
-        other != nullptr ? std::filesystem::path(other) : std::filesystem::path(ZEROTRAIN_SOURCE_DIR) / "tests" / "golden";
+    const std::filesystem::path folder = other != nullptr
+                                             ? std::filesystem::path(other)
+                                             : std::filesystem::path(ZEROTRAIN_SOURCE_DIR) / "tests" / "golden";
     path_ = (folder / (name + ".golden")).string();
     std::ifstream file(path_, std::ios::binary);
     std::string line;

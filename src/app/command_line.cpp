@@ -18,10 +18,8 @@ std::vector<int> numbers(const std::string& option, const std::vector<std::strin
     int value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
-      throw UserError(
-          option + " must be " +
-          (most < 10 ? std::to_string(least) + " to " + std::to_string(most) : std::to_string(least) + " or more") +
-          ", not \"" + text + "\"");
+      throw UserError(option + " must be " + std::to_string(least) + " to " + std::to_string(most) + ", not \"" + text +
+                      "\"");
     }
     values.push_back(value);
   }
@@ -42,7 +40,7 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
       "Exit codes: 0 done; 1 the run failed once it had begun; 2 found before the first step; 128+signal when "
       "stopped.");
   std::string output;
-  std::vector<std::string> ranks, stages;
+  std::vector<std::string> ranks, stages, steps, world_size;
   bool version = false;
   app.add_option(
       "verb", line.verb,
@@ -55,7 +53,7 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
       ->type_name("N")
       ->delimiter(',');
   app.add_option("--stages", stages, "prove: ZeRO stages, 0,1,2,3")->type_name("LIST")->delimiter(',');
-  app.add_option("--steps", line.steps, "prove: steps to run, 4")->type_name("N");
+  app.add_option("--steps", steps, "prove: steps to run, 4")->type_name("N");
   app.add_flag("--json", line.json, "prove: the table as JSON");
   CLI::Option* output_option =
       app.add_option("-o,--output", output, "Where the run's files go (key training.output_dir)")->type_name("DIR");
@@ -64,19 +62,16 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
       "Go on in the output directory (no checkpoints yet: a finished run is left alone, another starts again)");
   app.add_flag("--overwrite", line.overwrite, "Remove the run that the output directory holds");
   app.add_flag("--dry-run", line.dry_run, "Check everything and print the plan; train nothing");
-  app.add_option("--world-size", line.world_size, "With --dry-run: plan for so many ranks")->type_name("N");
+  app.add_option("--world-size", world_size, "With --dry-run: plan for so many ranks")->type_name("N");
   app.add_flag("--print-config", line.print_config, "Print the resolved config as JSON to stdout");
   app.add_flag("-q,--quiet", line.quiet, "Only warnings and errors on the screen");
   app.add_flag("-v,--verbose", line.verbose, "More on the screen");
   app.add_flag("--version", version, "Commit, libraries and built backends");
-  for (CLI::Option* option : app.get_options()) {
-    if (option->get_name() == "--config" || option->get_name() == "--set") option->take_all();
+  for (const char* option : {"--config", "--set"}) app.get_option(option)->take_all();
+  // Each takes one value, so that the verb may follow.
+  for (const char* option : {"--config", "--set", "--ranks", "--stages", "--steps", "--world-size"}) {
+    app.get_option(option)->allow_extra_args(false);
   }
-  // Each --config and --set takes one value, so that the verb may follow.
-  app.get_option("--config")->allow_extra_args(false);
-  app.get_option("--set")->allow_extra_args(false);
-  app.get_option("--ranks")->allow_extra_args(false);
-  app.get_option("--stages")->allow_extra_args(false);
 
   try {
     app.parse(argc, argv);
@@ -99,10 +94,15 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
   if (line.configs.empty()) throw UserError("no config: give one with --config FILE, for example configs/gpt.json");
   line.rank_list = numbers("--ranks", ranks, 1, 1 << 20);
   line.stages = numbers("--stages", stages, 0, 3);
+  constexpr int most_steps = 1'000'000'000;
+  if (const std::vector<int> given = numbers("--steps", steps, 1, most_steps); !given.empty())
+    line.steps = given.back();
+  if (const std::vector<int> given = numbers("--world-size", world_size, 1, 1 << 20); !given.empty()) {
+    line.world_size = given.back();
+  }
   if (line.verb == "prove") {
     if (line.rank_list.empty()) line.rank_list = {1, 2, 4};
     if (line.stages.empty()) line.stages = {0, 1, 2, 3};
-    if (line.steps < 1) throw UserError("--steps must be 1 or more, not " + std::to_string(line.steps));
   } else {
     if (app.count("--stages") + app.count("--steps") + app.count("--json") > 0) {
       throw UserError(
@@ -114,7 +114,6 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
   }
   if (app.count("--world-size") > 0) {
     if (!line.dry_run) throw UserError("--world-size goes with --dry-run; to start ranks use --ranks N or mpirun -n N");
-    if (line.world_size < 1) throw UserError("--world-size must be 1 or more, not " + std::to_string(line.world_size));
   }
   const auto exclude = [&](const char* one, const char* other) {
     if (app.count(one) > 0 && app.count(other) > 0) {

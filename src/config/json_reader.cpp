@@ -64,6 +64,9 @@ void merge_section(ConfigTree& tree, Json& section, const std::string& path, con
 }  // namespace
 
 const Origin* ConfigTree::origin_of(const std::string& path) const {
+  // A section that --set made has no origin of its own, but its keys have.
+  const auto below = origins.lower_bound(path + ".");
+  if (!origins.contains(path) && below != origins.end() && below->first.starts_with(path + ".")) return &below->second;
   std::string key = path;
   while (true) {
     if (const auto it = origins.find(key); it != origins.end()) return &it->second;

@@ -164,6 +164,9 @@ class Checker {
         const auto integer = as_integer(value);
         if (integer) out = *integer;
         if (integer && in_range(key, out.get<double>())) return "";
+        if (value.is_number() && !integer && std::abs(value.get<double>()) >= 0x1p63) {
+          return found + ", of at most 64 bits (9223372036854775807)";
+        }
         return found + unquoted_hint(value, is_quoted_number(value));
       }
       case KeyType::number:
