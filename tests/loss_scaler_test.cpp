@@ -32,6 +32,13 @@ LossScaleSettings small(std::int64_t power, std::int64_t window, std::int64_t hy
   return settings;
 }
 
+LossScaleSettings apex(std::int64_t power, std::int64_t window) {
+  LossScaleSettings settings = zt::apex_loss_scale();
+  settings.initial_scale_power = power;
+  settings.loss_scale_window = window;
+  return settings;
+}
+
 template <typename F>
 std::string message_of(F&& f) {
   try {
@@ -163,32 +170,108 @@ TEST_CASE("without loss scaling a value that is not finite stops the run") {
   CHECK(scaler.scale() == 1.0);
 }
 
+TEST_CASE("apex's rule grows with exactly the window-th clean step, counted anew after a growth and an overflow") {
+  LossScaler scaler{apex(8, 3)};
+  CHECK(powers_after(scaler, ".......") == std::vector<int>{8, 8, 9, 9, 9, 10, 10});
+  //                           .  o  .  .  .  .   o
+  CHECK(powers_after(scaler, ".o....o") == std::vector<int>{10, 9, 9, 9, 10, 10, 9});
+  LossScaler each{apex(8, 1)};
+  CHECK(powers_after(each, "..o.") == std::vector<int>{9, 10, 9, 10});
+}
+
+TEST_CASE("apex's rule knows no hysteresis, starts at 2^16 and ends its growth at 2^24") {
+  LossScaleSettings settings = zt::apex_loss_scale();
+  settings.hysteresis = 5;
+  CHECK(LossScaler{settings}.scale() == 65536.0);
+  settings.loss_scale_window = 1;
+  LossScaler scaler{settings};
+  CHECK(powers_after(scaler, "o.........") == std::vector<int>{15, 16, 17, 18, 19, 20, 21, 22, 23, 24});
+  CHECK(powers_after(scaler, "..o..") == std::vector<int>{24, 24, 23, 24, 24});
+}
+
+TEST_CASE("apex's rule starts at the maximum where that is below 2^16, and need not be a power of two") {
+  LossScaleSettings settings = apex(16, 1);
+  settings.max_loss_scale = 3000.0;
+  LossScaler scaler{settings};
+  CHECK(scaler.scale() == 3000.0);
+  CHECK(scaler.update(true) == Verdict::skip);
+  CHECK(scaler.scale() == 1500.0);
+  scaler.update(false);
+  scaler.update(false);
+  CHECK(scaler.scale() == 3000.0);
+}
+
+TEST_CASE("without a minimum apex's rule ends a run where the scale's reciprocal would overflow, with one at it") {
+  LossScaler scaler{apex(0, 10)};
+  int skipped = 0;
+  while (scaler.update(true) == Verdict::skip) ++skipped;
+  CHECK(skipped == 126);
+  CHECK(scaler.scale() == 0x1p-126);
+  LossScaleSettings settings = apex(4, 10);
+  settings.min_loss_scale = 5.0;
+  LossScaler bounded{settings};
+  CHECK(bounded.update(true) == Verdict::skip);
+  CHECK(bounded.update(true) == Verdict::skip);
+  CHECK(bounded.scale() == 5.0);
+  CHECK(bounded.update(true) == Verdict::at_minimum);
+}
+
+TEST_CASE("a retry halves the scale each time, hysteresis or not, down to the minimum") {
+  LossScaleSettings settings = small(3, 2, 4);
+  settings.on_overflow = zt::OnOverflow::retry;
+  settings.consecutive_hysteresis = true;
+  LossScaler scaler{settings};
+  for (const double expected : {4.0, 2.0, 1.0}) {
+    CHECK(scaler.update(true) == Verdict::retry);
+    CHECK(scaler.scale() == expected);
+  }
+  CHECK(scaler.update(true) == Verdict::at_minimum);
+  // The attempt that fits is the first clean step.
+  CHECK(powers_after(scaler, "...o...") == std::vector<int>{0, 0, 1, 0, 0, 0, 1});
+  // Where the scale starts below the minimum, nothing could be lowered.
+  settings.min_loss_scale = 100.0;
+  CHECK(LossScaler{settings}.update(true) == Verdict::at_minimum);
+}
+
+TEST_CASE("a static scale cannot be lowered for a retry") {
+  LossScaleSettings settings;
+  settings.on_overflow = zt::OnOverflow::retry;
+  settings.loss_scale = 128.0;
+  CHECK(refused(settings, "fp16.on_overflow"));
+}
+
 TEST_CASE("a scaler restored in the middle goes on as if it had not stopped") {
   const std::string events = "o.o...o..oo......o.....";
-  LossScaler whole{small(10, 2, 2)};
-  const auto expected = powers_after(whole, events);
-  for (std::size_t cut = 0; cut <= events.size(); ++cut) {
-    LossScaler first{small(10, 2, 2)};
-    auto powers = powers_after(first, events.substr(0, cut));
-    LossScaler second{small(10, 2, 2)};
-    second.set_state(first.state());
-    const auto rest = powers_after(second, events.substr(cut));
-    powers.insert(powers.end(), rest.begin(), rest.end());
-    CHECK(powers == expected);
-    CHECK(second.state() == whole.state());
+  LossScaleSettings retrying = small(10, 2, 2);
+  retrying.on_overflow = zt::OnOverflow::retry;
+  for (const LossScaleSettings& settings : {small(10, 2, 2), apex(10, 2), retrying}) {
+    LossScaler whole{settings};
+    const auto expected = powers_after(whole, events);
+    for (std::size_t cut = 0; cut <= events.size(); ++cut) {
+      LossScaler first{settings};
+      auto powers = powers_after(first, events.substr(0, cut));
+      LossScaler second{settings};
+      second.set_state(first.state());
+      const auto rest = powers_after(second, events.substr(cut));
+      powers.insert(powers.end(), rest.begin(), rest.end());
+      CHECK(powers == expected);
+      CHECK(second.state() == whole.state());
+    }
   }
 }
 
 TEST_CASE("a saved state that no run can have is refused, and a static scale stays the config's") {
   LossScaler scaler{LossScaleSettings{}};
   CHECK_THROWS_AS(scaler.set_state({.scale = std::numeric_limits<double>::quiet_NaN()}), zt::RunError);
-  CHECK_THROWS_AS(scaler.set_state({.scale = 2.0, .iteration = 3, .last_overflow = 3}), zt::RunError);
+  CHECK_THROWS_AS(scaler.set_state({.scale = 2.0, .clean_steps = -1}), zt::RunError);
+  CHECK_THROWS_AS(scaler.set_state({.scale = 2.0, .clean_steps = 3, .hysteresis = 0}), zt::RunError);
+  CHECK(scaler.scale() == 0x1p32);
   LossScaleSettings settings;
   settings.loss_scale = 128.0;
   LossScaler fixed{settings};
-  fixed.set_state({.scale = 64.0, .iteration = 5, .last_overflow = 1});
+  fixed.set_state({.scale = 64.0, .clean_steps = 5});
   CHECK(fixed.scale() == 128.0);
-  CHECK(fixed.state().iteration == 5);
+  CHECK(fixed.state().clean_steps == 5);
 }
 
 TEST_CASE("scales that fp32 cannot hold are refused with the key's name") {
@@ -197,8 +280,13 @@ TEST_CASE("scales that fp32 cannot hold are refused with the key's name") {
   settings.loss_scale = 1e39;
   CHECK(refused(settings, "fp16.loss_scale"));
   settings = {};
-  settings.min_loss_scale = 0.0;
+  settings.min_loss_scale = -1.0;
   CHECK(refused(settings, "fp16.min_loss_scale"));
+  settings = {};
+  settings.max_loss_scale = 0x1p127;
+  CHECK(refused(settings, "fp16.max_loss_scale"));
+  settings.rule = zt::LossScaleRule::apex;
+  CHECK(refused(settings, "amp.max_loss_scale"));
   settings = {};
   settings.loss_scale_window = 0;
   CHECK(refused(settings, "fp16.loss_scale_window"));

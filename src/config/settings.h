@@ -66,14 +66,39 @@ struct SchedulerSettings {
   double warmup_min_ratio = 0.0, cos_min_ratio = 1e-4;
 };
 
-struct LossScaleSettings {  // fp16
-  double loss_scale = 0.0;  // 0: dynamic
-  std::int64_t initial_scale_power = 32;
-  std::int64_t loss_scale_window = 1000;
-  std::int64_t hysteresis = 2;
-  bool consecutive_hysteresis = false;
-  double min_loss_scale = 1.0;
+enum class LossScaleRule : std::uint8_t {
+  deepspeed,  // DeepSpeed's scaler of ZeRO stages 1 to 3, with hysteresis
+  apex,       // a counter of clean steps, as in apex's amp and in PyTorch's GradScaler
 };
+
+enum class OnOverflow : std::uint8_t {
+  skip,   // the batch is lost
+  retry,  // the same batch is run again at the halved scale
+};
+
+// Of fp16. optim/loss_scaler.h says how the rules differ.
+struct LossScaleSettings {
+  LossScaleRule rule = LossScaleRule::deepspeed;
+  double loss_scale = 0.0;                // 0: dynamic; else static, and of the following only the ranges count
+  std::int64_t initial_scale_power = 32;  // starts at 2 to this power, or at max_loss_scale if that is lower
+  std::int64_t loss_scale_window = 1000;
+  std::int64_t hysteresis = 2;          // deepspeed: overflows until the scale is halved
+  bool consecutive_hysteresis = false;  // deepspeed: refilled by every clean step
+  double min_loss_scale = 1.0;          // 0: none but what fp32 can hold
+  double max_loss_scale = 0x1p126;      // growth ends here
+  OnOverflow on_overflow = OnOverflow::skip;
+};
+
+// What NVIDIA's apex starts from where nothing else is said: 2^16, window 2000, no minimum, at most 2^24.
+inline LossScaleSettings apex_loss_scale() {
+  LossScaleSettings settings;
+  settings.rule = LossScaleRule::apex;
+  settings.initial_scale_power = 16;
+  settings.loss_scale_window = 2000;
+  settings.min_loss_scale = 0.0;
+  settings.max_loss_scale = 0x1p24;
+  return settings;
+}
 
 struct ZeroSettings {
   int stage = 0;

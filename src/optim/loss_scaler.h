@@ -10,21 +10,34 @@ namespace zt {
 // What a checkpoint keeps of it.
 struct LossScalerState {
   double scale = 1.0;
-  std::int64_t iteration = 0;       // steps seen
-  std::int64_t last_overflow = -1;  // the iteration of the last overflow
-  std::int64_t hysteresis = 1;      // overflows left to tolerate, the one that halves included
+  std::int64_t clean_steps = 0;  // in a row: since the start or the last overflow; apex: or the last growth
+  std::int64_t hysteresis = 1;   // overflows left to tolerate, the one that halves included
   bool operator==(const LossScalerState&) const = default;
 };
 
-// DeepSpeed's dynamic scaler of ZeRO stages 1 to 3, here at every stage: an overflow halves the scale once `hysteresis`
-// overflows were spent, a run of clean steps doubles it and refills the hysteresis. The first growth comes with
-// clean step number loss_scale_window + 1, the next ones a window apart. One thing differs from DeepSpeed: the
-// gradients of a step are to be divided by the scale that its loss was multiplied by, so read scale() before the
-// step and call update() after it.
+// One machine for all ZeRO stages, with two rules for a dynamic scale:
+//
+// deepspeed  DeepSpeed's scaler of ZeRO stages 1 to 3. An overflow halves the scale once `hysteresis` overflows were
+//            spent; a run of clean steps doubles it and refills the hysteresis. The first growth comes with clean step
+//            number loss_scale_window + 1, the next ones a window apart.
+// apex       apex's amp; PyTorch's GradScaler, too. An overflow halves the scale. A counter of clean steps, which an
+//            overflow sets to 0, doubles it when it reaches loss_scale_window, and starts again.
+//
+// Here both end at a minimum and a maximum. An overflow at the minimum has nothing left to lower: the run is to end.
+// Without a minimum (0) that is 2^-126; neither bound lets the scale leave what fp32 holds together with its
+// reciprocal.
+//
+// With OnOverflow::retry every overflow halves the scale at once: the batch is run again, and with a scale that
+// stayed it would overflow for ever. So hysteresis plays no part. Each attempt is an event of its own: the one
+// that fits is the first clean step after the overflow.
+//
+// The gradients of a step are to be divided by the scale that its loss was multiplied by: read scale() before the
+// step and call update() after it. (DeepSpeed divides by the new scale, so that the update of a growth step is half
+// as large as it should be.)
 class LossScaler {
  public:
-  // fp16: loss_scale 0 is dynamic, anything else static. Throws UserError if a scale and its reciprocal would not
-  // both be normal fp32 numbers.
+  // loss_scale 0 is dynamic, anything else static. Throws UserError if a scale and its reciprocal would not both be
+  // normal fp32 numbers, if the window is shorter than a step, or if a static scale should be lowered for a retry.
   explicit LossScaler(const LossScaleSettings& settings);
   // fp32 and bf16: scale 1; a value that is not finite stops the run.
   static LossScaler none();
@@ -32,6 +45,7 @@ class LossScaler {
   enum class Verdict : std::uint8_t {
     apply,       // the update may be made
     skip,        // overflow: leave weights and moments as they are
+    retry,       // overflow, and the scale is lower now: run the same batch again
     at_minimum,  // overflow with nothing left to lower: the run fails
     stop,        // a non-finite value without loss scaling: the run fails
   };
@@ -40,7 +54,7 @@ class LossScaler {
   double scale() const { return state_.scale; }
   bool dynamic() const { return mode_ == Mode::dynamic; }
 
-  // Once per attempted step, with what all ranks agreed on. at_minimum and stop leave the state as it was.
+  // Once per attempt, with what all ranks agreed on. at_minimum and stop leave the state as it was.
   Verdict update(bool overflow);
 
   const LossScalerState& state() const { return state_; }
@@ -54,12 +68,16 @@ class LossScaler {
  private:
   enum class Mode : std::uint8_t { none, fixed, dynamic };
   LossScaler() = default;
+  Verdict back_off();
+  void count_clean_step();
 
   Mode mode_ = Mode::none;
-  double minimum_ = 1.0;
+  LossScaleRule rule_ = LossScaleRule::deepspeed;
+  double minimum_ = 1.0, maximum_ = largest_scale;
   std::int64_t window_ = 1000;
   std::int64_t hysteresis_ = 1;
   bool consecutive_hysteresis_ = false;
+  bool retry_ = false;
   LossScalerState state_;
 };
 
