@@ -47,10 +47,10 @@ void add_precision(std::vector<Key>& t) {
                   .standard(false));
   t.push_back(
       used_key(integer, "fp16.min_loss_scale", "an overflow at this scale ends the run").standard(1).at_least(1));
-  t.push_back(used_key(choice, "fp16.on_overflow", "what becomes of a batch whose gradients overflow")
+  t.push_back(used_key(choice, "fp16.on_overflow",
+                       "a batch whose gradients overflow is skipped, or run again at the halved scale")
                   .standard("skip")
-                  .one_of({"skip"})
-                  .refusing("retry", "this version skips the batch: use \"skip\""));
+                  .one_of({"skip", "retry"}));
   t.push_back(refused_key(boolean, "fp16.fp16_master_weights_and_grads", "masters in fp16",
                           "master weights are fp32 here: set it to false or remove it")
                   .unless({false}));
@@ -60,9 +60,9 @@ void add_precision(std::vector<Key>& t) {
   t.push_back(notice_key(boolean, "bf16.immediate_grad_update", "when a gradient is added up",
                          "gradients are added up as soon as all ranks have made them")
                   .unless({false}));
-  t.push_back(notice_key(boolean, "bf16.check_grad_overflow", "skips steps with infinite gradients",
-                         "gradients are always checked")
-                  .unless({true}));
+  t.push_back(used_key(boolean, "bf16.check_grad_overflow",
+                       "a step whose gradients or loss are not finite is skipped; false: it ends the run")
+                  .standard(true));
   t.push_back(refused_key(boolean, "bf16.bf16_master_weights_and_grads", "masters in bf16",
                           "master weights are fp32 here: set it to false or remove it")
                   .unless({false}));

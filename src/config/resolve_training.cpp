@@ -1,6 +1,4 @@
 // Rules of precision, optimizer and schedule.
-#include <cmath>
-
 #include "config/resolver.h"
 
 namespace zt {
@@ -45,19 +43,6 @@ void Resolver::resolve_precision() {
     }
   } else if (!checked_.wrong.contains("communication_data_type")) {
     values_["communication_data_type"] = dtype;
-  }
-  if (!fp16 || !known({"fp16.loss_scale", "fp16.initial_scale_power", "fp16.min_loss_scale"})) return;
-  if (get<double>("fp16.loss_scale") != 0.0) return;
-  const auto power = get<std::int64_t>("fp16.initial_scale_power");
-  if (std::ldexp(1.0, static_cast<int>(power)) < get<double>("fp16.min_loss_scale")) {
-    problem("fp16.min_loss_scale", "found " + values_["fp16.min_loss_scale"].dump() +
-                                       ", above the first scale, 2 to the " + std::to_string(power) +
-                                       ": lower it or raise fp16.initial_scale_power");
-  }
-  if (!given("fp16.initial_scale_power")) {
-    notice("fp16.initial_scale_power",
-           "32 by default (newer versions of DeepSpeed: 16): expect the first steps to be "
-           "skipped until the scale fits");
   }
 }
 

@@ -69,11 +69,13 @@ void Resolver::notice(const std::string& path, const std::string& text) {
 void Resolver::apply_rules() {
   resolve_batch();
   resolve_precision();
+  resolve_loss_scale();
   resolve_model();
   resolve_data();
   resolve_optimizer();
   resolve_scheduler();
   resolve_zero();
+  resolve_guards();
   resolve_rest();
 }
 

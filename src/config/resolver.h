@@ -25,11 +25,13 @@ class Resolver {
   // Each resolves the "auto" of its keys, fills computed defaults and reports contradictions.
   void resolve_batch();
   void resolve_precision();
+  void resolve_loss_scale();
   void resolve_model();
   void resolve_data();
   void resolve_optimizer();
   void resolve_scheduler();
   void resolve_zero();
+  void resolve_guards();
   void resolve_rest();
 
   bool given(const std::string& path) const { return checked_.given.contains(path); }
