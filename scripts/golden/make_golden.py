@@ -4,9 +4,13 @@
 Run by hand, in a virtual environment outside the repository that has torch and numpy:
 
     python scripts/golden/make_golden.py [--deepspeed path/to/deepspeed/runtime/lr_schedules.py]
+                                         [--deepspeed-scaler path/to/deepspeed/runtime/fp16/loss_scaler.py]
 
 With --deepspeed the learning rates come from DeepSpeed's own schedulers (that one file, taken from an unpacked source
 archive), and are checked against the formulas below; without it they come from the formulas alone.
+
+Sequences of loss scales (loss_scales.py) are made from DeepSpeed's own class, PyTorch's GradScaler and apex's rule,
+with --deepspeed-scaler only.
 
 A .golden file is one line of JSON, then raw little-endian numbers. "tensors" in the JSON maps a name to its dtype
 (float32, float64, int32), shape and offset in bytes after the line. tests/golden_file.h reads it.
@@ -38,6 +42,8 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
+
+from loss_scales import write_loss_scales
 
 SEED = 20240607
 RUNS = {
@@ -394,12 +400,17 @@ def main():
     default = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"
     parser.add_argument("--output", type=pathlib.Path, default=default, help="folder to write into")
     parser.add_argument("--deepspeed", type=pathlib.Path, help="DeepSpeed's lr_schedules.py")
+    parser.add_argument("--deepspeed-scaler", type=pathlib.Path, help="DeepSpeed's loss_scaler.py")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     arguments.output.mkdir(parents=True, exist_ok=True)
     write_models(arguments.output)
     write_schedules(arguments.output / "schedules.golden", arguments.deepspeed)
+    if arguments.deepspeed_scaler:
+        writer = GoldenWriter({"cases": []})
+        write_loss_scales(writer, arguments.deepspeed_scaler, SEED)
+        writer.write(arguments.output / "loss_scales.golden")
 
 
 if __name__ == "__main__":

@@ -47,19 +47,19 @@ void add_precision(std::vector<Key>& t) {
                   .standard(false));
   t.push_back(
       used_key(integer, "fp16.min_loss_scale", "an overflow at this scale ends the run").standard(1).at_least(1));
-  t.push_back(used_key(choice, "fp16.on_overflow", "what becomes of a batch whose gradients overflow")
+  t.push_back(used_key(choice, "fp16.on_overflow",
+                       "a batch whose gradients overflow is skipped, or run again at the halved scale")
                   .standard("skip")
-                  .one_of({"skip"})
-                  .refusing("retry", "this version skips the batch: use \"skip\""));
+                  .one_of({"skip", "retry"}));
   t.push_back(alias_key("bfloat16", "bf16"));
   t.push_back(used_key(section, "bf16", "training in bf16 with fp32 master weights"));
   t.push_back(used_key(boolean, "bf16.enabled", "auto: true where the device is fast at it").standard(false).or_auto());
   t.push_back(notice_key(boolean, "bf16.immediate_grad_update", "when a gradient is added up",
                          "gradients are added up as soon as all ranks have made them")
                   .unless({false}));
-  t.push_back(notice_key(boolean, "bf16.check_grad_overflow", "skips steps with infinite gradients",
-                         "gradients are always checked")
-                  .unless({true}));
+  t.push_back(used_key(boolean, "bf16.check_grad_overflow",
+                       "a step whose gradients or loss are not finite is skipped; false: it ends the run")
+                  .standard(true));
 }
 
 void add_rest(std::vector<Key>& t) {

@@ -164,6 +164,33 @@ void add_training(std::vector<Key>& t) {
                   .refusing("fast", "this version adds gradients up in rank order only: use \"exact\""));
 }
 
+void add_guards(std::vector<Key>& t) {
+  t.push_back(used_key(section, "training.early_stopping", "ends a run whose validation loss has stopped falling"));
+  t.push_back(used_key(integer, "training.early_stopping.patience",
+                       "evaluations in a row without improvement that end the run; 0: never")
+                  .standard(0)
+                  .at_least(0));
+  t.push_back(used_key(number, "training.early_stopping.min_delta",
+                       "an improvement is a validation loss lower by more than this")
+                  .standard(0.0)
+                  .at_least(0));
+  t.push_back(
+      used_key(section, "training.spike_guard", "keeps steps whose loss or gradient norm jumps from the weights"));
+  t.push_back(used_key(choice, "training.spike_guard.action", "skip leaves the update out, stop ends the run")
+                  .standard("off")
+                  .one_of({"off", "skip", "stop"}));
+  t.push_back(used_key(number, "training.spike_guard.deviations",
+                       "standard deviations above the mean from which on a value has jumped")
+                  .standard(6.0)
+                  .above(0)
+                  .at_most(1e6));
+  t.push_back(used_key(integer, "training.spike_guard.window",
+                       "applied steps that mean and deviation are taken over; nothing is skipped before it is full")
+                  .standard(100)
+                  .at_least(2)
+                  .at_most(10000));
+}
+
 void add_device(std::vector<Key>& t) {
   const std::string no_gpu = "this build has the CPU only: use \"shared\" or \"mpi\", or leave it \"auto\"";
   t.push_back(used_key(section, "device", "what the run computes on"));
@@ -202,6 +229,7 @@ void add_own_keys(std::vector<Key>& table) {
   add_model(table);
   add_data(table);
   add_training(table);
+  add_guards(table);
   table.push_back(used_key(section, "activation_checkpointing", "recomputation of activations in the backward pass"));
   table.push_back(used_key(integer, "activation_checkpointing.every", "recompute every k-th block; 0: store all")
                       .standard(0)

@@ -1,26 +1,7 @@
-// Rules of the loss scale, the optimizer and the schedule.
-#include <cmath>
-
+// Rules of the optimizer and the schedule.
 #include "config/resolver.h"
 
 namespace zt {
-
-void Resolver::resolve_loss_scale() {
-  if (!known({"fp16.enabled", "fp16.loss_scale", "fp16.initial_scale_power", "fp16.min_loss_scale"})) return;
-  if (!get<bool>("fp16.enabled")) return;
-  if (get<double>("fp16.loss_scale") != 0.0) return;
-  const auto power = get<std::int64_t>("fp16.initial_scale_power");
-  if (std::ldexp(1.0, static_cast<int>(power)) < get<double>("fp16.min_loss_scale")) {
-    problem("fp16.min_loss_scale", "found " + values_["fp16.min_loss_scale"].dump() +
-                                       ", above the first scale, 2 to the " + std::to_string(power) +
-                                       ": lower it or raise fp16.initial_scale_power");
-  }
-  if (!given("fp16.initial_scale_power")) {
-    notice("fp16.initial_scale_power",
-           "32 by default (newer versions of DeepSpeed: 16): expect the first steps to be "
-           "skipped until the scale fits");
-  }
-}
 
 void Resolver::resolve_optimizer() {
   const Json* section = tree_.find("optimizer");

@@ -75,6 +75,7 @@ void Resolver::apply_rules() {
   resolve_optimizer();
   resolve_scheduler();
   resolve_zero();
+  resolve_guards();
   resolve_rest();
 }
 

@@ -34,6 +34,7 @@ class Resolver {
   void resolve_optimizer();
   void resolve_scheduler();
   void resolve_zero();
+  void resolve_guards();
   void resolve_rest();
 
   bool given(const std::string& path) const { return checked_.given.contains(path); }

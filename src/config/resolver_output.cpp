@@ -18,6 +18,14 @@ Json Resolver::to_json() const {
   return json;
 }
 
+namespace {
+
+SpikeAction spike_action_of(const std::string& word) {
+  return word == "skip" ? SpikeAction::skip : word == "stop" ? SpikeAction::stop : SpikeAction::off;
+}
+
+}  // namespace
+
 Settings Resolver::to_settings() const {
   Settings s;
   const auto integer = [&](const std::string& path) { return get<std::int64_t>(path); };
@@ -103,6 +111,8 @@ Settings Resolver::to_settings() const {
   s.loss_scale.hysteresis = integer("fp16.hysteresis");
   s.loss_scale.consecutive_hysteresis = flag("fp16.consecutive_hysteresis");
   s.loss_scale.min_loss_scale = real("fp16.min_loss_scale");
+  s.loss_scale.on_overflow = word("fp16.on_overflow") == "retry" ? OnOverflow::retry : OnOverflow::skip;
+  s.bf16_check_grad_overflow = flag("bf16.check_grad_overflow");
   set_precision(s);
   s.gradient_clipping = real("gradient_clipping");
   s.steps_per_print = integer("steps_per_print");
@@ -118,6 +128,11 @@ Settings Resolver::to_settings() const {
   s.training.seed = static_cast<std::uint64_t>(integer("training.seed"));
   s.training.eval_interval = integer("training.eval_interval");
   s.training.eval_steps = integer("training.eval_steps");
+  s.training.early_stopping.patience = integer("training.early_stopping.patience");
+  s.training.early_stopping.min_delta = real("training.early_stopping.min_delta");
+  s.training.spike_guard.action = spike_action_of(word("training.spike_guard.action"));
+  s.training.spike_guard.deviations = real("training.spike_guard.deviations");
+  s.training.spike_guard.window = integer("training.spike_guard.window");
   s.training.checkpoint_interval = integer("training.checkpoint_interval");
   s.training.checkpoints_to_keep = integer("training.checkpoints_to_keep");
   s.training.output_dir = word("training.output_dir");

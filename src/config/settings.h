@@ -108,11 +108,28 @@ struct ZeroSettings {
   std::int64_t param_persistence_threshold = 0;  // elements, per segment
 };
 
+// Stops a run whose validation loss has not improved for a while (train/early_stopping.h).
+struct EarlyStoppingSettings {
+  std::int64_t patience = 0;  // evaluations in a row without improvement; 0: never stops
+  double min_delta = 0.0;     // an improvement is more than this
+};
+
+enum class SpikeAction : std::uint8_t { off, skip, stop };
+
+// What becomes of a step whose loss or gradient norm jumps (optim/spike_guard.h).
+struct SpikeGuardSettings {
+  SpikeAction action = SpikeAction::off;
+  double deviations = 6.0;    // above the mean
+  std::int64_t window = 100;  // applied steps that mean and deviation are taken over
+};
+
 struct TrainingSettings {
   std::int64_t max_steps = 100;
   std::int64_t max_epochs = 0;  // 0: no limit
   std::uint64_t seed = 1234;
   std::int64_t eval_interval = 0, eval_steps = 10;
+  EarlyStoppingSettings early_stopping;
+  SpikeGuardSettings spike_guard;
   std::int64_t checkpoint_interval = 0, checkpoints_to_keep = 2;
   std::string output_dir;           // absolute
   std::string sample_prompt;        // gpt: empty: no sample at the end
@@ -135,6 +152,7 @@ struct Settings {
   SchedulerSettings scheduler;
   PrecisionSettings precision;
   LossScaleSettings loss_scale;
+  bool bf16_check_grad_overflow = true;  // bf16: what is not finite skips the step; false: it ends the run
   double gradient_clipping = 0.0;
   std::int64_t steps_per_print = 10;
   bool wall_clock_breakdown = false;

@@ -53,6 +53,7 @@ class LossScaler {
   // What the next loss is to be multiplied by.
   double scale() const { return state_.scale; }
   bool dynamic() const { return mode_ == Mode::dynamic; }
+  bool scales() const { return mode_ != Mode::none; }
 
   // Once per attempt, with what all ranks agreed on. at_minimum and stop leave the state as it was.
   Verdict update(bool overflow);

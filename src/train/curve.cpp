@@ -33,28 +33,27 @@ Curve run_rank(const Settings& settings, const Dataset& dataset, Communicator& c
   session.initialize();
   while (session.steps().attempted < settings.training.max_steps) {
     const StepOutcome outcome = session.train_step(0);
-    curve.steps.push_back({outcome.agreed.loss_sum / static_cast<double>(session.losses_per_step()), outcome.grad_norm,
-                           outcome.scale, outcome.verdict != LossScaler::Verdict::apply});
-    if (outcome.verdict == LossScaler::Verdict::at_minimum || outcome.verdict == LossScaler::Verdict::stop) break;
+    curve.steps.push_back({outcome.loss, outcome.grad_norm, outcome.scale, outcome.decision.verdict != Verdict::apply,
+                           outcome.decision.reason, static_cast<std::int64_t>(outcome.retried_scales.size())});
+    if (outcome.decision.verdict == Verdict::fail) break;
   }
   if (settings.training.eval_interval > 0) curve.validation_loss = session.evaluate().loss;
   curve.checksum = session.weights_checksum();
   curve.held = device.ledger().current();
   curve.padding = device.ledger().padding();
   for (const CollectiveCount& count : communicator.counts().training) curve.elements_sent += count.elements;
-  curve.elements_planned =
-      session.steps().applied * curve.plan.elements_applied + session.steps().skipped * curve.plan.elements_skipped;
+  curve.elements_planned = planned_elements(curve.plan, session.steps());
   return curve;
 }
 
 }  // namespace
 
 bool Curve::same_bits(const Curve& other) const {
-  const bool steps_agree = std::equal(steps.begin(), steps.end(), other.steps.begin(), other.steps.end(),
-                                      [](const CurveStep& a, const CurveStep& b) {
-                                        return same(a.loss, b.loss) && same(a.scale, b.scale) &&
-                                               a.skipped == b.skipped && (a.skipped || same(a.grad_norm, b.grad_norm));
-                                      });
+  const bool steps_agree = std::equal(
+      steps.begin(), steps.end(), other.steps.begin(), other.steps.end(), [](const CurveStep& a, const CurveStep& b) {
+        return same(a.loss, b.loss) && same(a.scale, b.scale) && same(a.grad_norm, b.grad_norm) &&
+               a.skipped == b.skipped && a.reason == b.reason && a.retries == b.retries;
+      });
   return steps_agree && same(validation_loss, other.validation_loss) && checksum == other.checksum;
 }
 

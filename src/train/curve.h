@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/source.h"
+#include "optim/update_gate.h"
 #include "train/plan.h"
 
 namespace zt {
@@ -14,6 +15,8 @@ namespace zt {
 struct CurveStep {
   double loss = 0.0, grad_norm = 0.0, scale = 1.0;
   bool skipped = false;
+  SkipReason reason = SkipReason::none;
+  std::int64_t retries = 0;
 };
 
 struct Curve {

@@ -83,6 +83,10 @@ Plan make_plan(const Settings& settings, int rank, int ranks, int ranks_on_node,
   return plan;
 }
 
+std::int64_t planned_elements(const Plan& plan, const StepCounts& steps) {
+  return steps.applied * plan.elements_applied + (steps.skipped + steps.retried) * plan.elements_skipped;
+}
+
 namespace {
 
 // The number in a file, or a huge one ("max", no such file).

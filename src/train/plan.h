@@ -13,6 +13,8 @@
 
 namespace zt {
 
+struct StepCounts;  // train/session.h
+
 struct Plan {
   int ranks = 1;
   int stage = 0;
@@ -22,7 +24,7 @@ struct Plan {
   std::int64_t padding = 0;           // bytes, part of the categories
   double formula_bytes = 0.0;         // of model states per parameter
   std::int64_t elements_applied = 0;  // sent by one rank in a step whose update is applied
-  std::int64_t elements_skipped = 0;  // in a step that is skipped
+  std::int64_t elements_skipped = 0;  // in a step that is skipped, and in a pass that is run again
   double paper_elements = 0.0;        // per parameter and step
   std::vector<Operation> operations;  // all that the device will be asked to do, to prepare for
 
@@ -36,6 +38,9 @@ using ScratchBytes = std::function<std::int64_t(const std::vector<Operation>& op
 // `settings` resolved, vocabulary included; batch sizes are those of `ranks` ranks.
 // `ranks_on_node`: as of Communicator; 0: all.
 Plan make_plan(const Settings& settings, int rank, int ranks, int ranks_on_node, const ScratchBytes& scratch);
+
+// Elements that one rank sends in so many steps of each kind.
+std::int64_t planned_elements(const Plan& plan, const StepCounts& steps);
 
 // Memory that this process may still take: the least of what is free, and of the limits of its control groups.
 std::int64_t available_memory_bytes();

@@ -124,17 +124,23 @@ std::vector<std::string> closing_block(const nlohmann::ordered_json& summary, co
   const auto& final_values = summary.at("final");
   const auto& throughput = summary.at("throughput");
   const auto& communication = summary.at("communication");
+  const auto retries = summary.at("retries").get<std::int64_t>();
+  const auto& best = summary.at("best");
   std::vector<std::string> lines;
   lines.push_back(summary.at("status").get<std::string>() + ": " +
                   std::to_string(steps.at("attempted").get<std::int64_t>()) + " steps attempted, " +
                   std::to_string(steps.at("applied").get<std::int64_t>()) + " applied, " +
-                  std::to_string(steps.at("skipped").get<std::int64_t>()) + " skipped, in " +
+                  std::to_string(steps.at("skipped").get<std::int64_t>()) + " skipped, " +
+                  (retries > 0 ? std::to_string(retries) + " run(s) again after an overflow, " : "") + "in " +
                   seconds_in_words(number(summary.at("seconds").at("train"))));
   lines.push_back("loss           " +
                   (final_values.at("loss").is_null() ? "-" : fixed(number(final_values.at("loss")), 4)) +
                   (final_values.at("validation_loss").is_null()
                        ? ""
-                       : ", validation " + fixed(number(final_values.at("validation_loss")), 4)));
+                       : ", validation " + fixed(number(final_values.at("validation_loss")), 4)) +
+                  (best.is_null() ? ""
+                                  : ", best " + fixed(number(best.at("validation_loss")), 4) + " after step " +
+                                        std::to_string(best.at("step").get<std::int64_t>())));
   const char* unit = throughput.contains("tokens_per_second") ? "tokens_per_second" : "samples_per_second";
   lines.push_back("throughput     " + count_in_words(number(throughput.at(unit))) +
                   (unit[0] == 't' ? " tokens/s" : " samples/s") + ", " +

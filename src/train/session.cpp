@@ -29,6 +29,14 @@ SampleShape sample_shape(const ModelSettings& model) {
           .value_targets = classes ? 0 : model.mlp.layers.back()};
 }
 
+UpdateGate make_gate(const Settings& settings) {
+  const PrecisionPreset& preset = precision_preset(settings.precision.preset);
+  const bool scales = preset.scales_loss();
+  const bool bf16 = preset.precision.parameter == DType::bf16;
+  return {scales ? LossScaler(settings.loss_scale) : LossScaler::none(),
+          scales || (bf16 && settings.bf16_check_grad_overflow), settings.training.spike_guard};
+}
+
 }  // namespace
 
 Session::Session(const Settings& settings, Device& device, Communicator& communicator, const Source* training,
@@ -42,8 +50,7 @@ Session::Session(const Settings& settings, Device& device, Communicator& communi
       engine_(make_engine({device, communicator, *layout_, precision_, settings.batch.accumulation, settings.zero})),
       optimizer_(make_optimizer(settings.optimizer)),
       states_(std::make_unique<DeviceStateStore>(*engine_, optimizer_->moments())),
-      scaler_(precision_preset(settings.precision.preset).scales_loss() ? LossScaler(settings.loss_scale)
-                                                                        : LossScaler::none()),
+      gate_(make_gate(settings)),
       sums_(std::make_unique<StepSums>(device)),
       checksum_(device.allocate(sizeof(std::uint64_t), MemoryCategory::workspace, "checksum")) {
   engine_->follow(*model_);
@@ -102,21 +109,25 @@ DeviceBatch Session::upload(const MicroBatch& batch) {
           .valid = batch_.valid.as<std::int32_t>()};
 }
 
+std::int64_t Session::first_sample() const { return (steps_.attempted - 1) * settings_.batch.train; }
+
+double Session::losses_that_count() const {
+  return static_cast<double>(training_ ? training_->valid(first_sample()) : losses_per_step());
+}
+
 // The micro-steps of the step that steps_.attempted counts: micro-batch j = k N + r of the global batch for k = 0 ...
 void Session::run_micro_steps(Device& device, double scale, Purpose purpose) {
   const BatchSettings& batch = settings_.batch;
-  const std::int64_t first_sample = (steps_.attempted - 1) * batch.train;
   const std::int64_t micro_batches = batch.accumulation * communicator_.size();
-  const auto counted = static_cast<double>(training_ ? training_->valid(first_sample) : losses_per_step());
   const StepInfo step{settings_.training.seed, steps_.attempted,
-                      static_cast<float>(scale * static_cast<double>(micro_batches) / counted)};
+                      static_cast<float>(scale * static_cast<double>(micro_batches) / losses_that_count())};
   communicator_.set_purpose(purpose);
   engine_->begin_step();
   sums_->clear();
   for (std::int64_t k = 0; k < batch.accumulation; ++k) {
     {
       const Stopwatch watch(seconds_.data_wait);
-      if (training_) training_->fill(first_sample, k * communicator_.size() + communicator_.rank(), host_batch_);
+      if (training_) training_->fill(first_sample(), k * communicator_.size() + communicator_.rank(), host_batch_);
     }
     engine_->begin_micro_step(k);
     DeviceBatch micro_batch;
@@ -133,20 +144,33 @@ void Session::run_micro_steps(Device& device, double scale, Purpose purpose) {
 
 StepOutcome Session::train_step(std::int64_t vote) {
   ++steps_.attempted;
-  run_micro_steps(device_, scaler_.scale(), Purpose::training);
-  const Stopwatch watch(seconds_.optimizer);
+  const double rate = learning_rate(settings_.scheduler, settings_.optimizer.learning_rate, steps_.applied);
   FinishContext context{*engine_,
                         *states_,
                         *optimizer_,
-                        scaler_,
+                        gate_,
                         *sums_,
                         settings_.gradient_clipping,
-                        settings_.batch.accumulation * communicator_.size()};
-  const double rate = learning_rate(settings_.scheduler, settings_.optimizer.learning_rate, steps_.applied);
-  const StepOutcome outcome = finish_step(context, steps_.applied, rate, vote);
-  ++(outcome.verdict == LossScaler::Verdict::apply ? steps_.applied : steps_.skipped);
-  communicator_.set_purpose(Purpose::control);
-  return outcome;
+                        settings_.batch.accumulation * communicator_.size(),
+                        losses_that_count()};
+  std::vector<double> retried_scales;
+  while (true) {
+    run_micro_steps(device_, scaler().scale(), Purpose::training);
+    const Stopwatch watch(seconds_.optimizer);
+    StepOutcome outcome = finish_step(context, steps_.applied, rate, vote);
+    if (outcome.decision.verdict == Verdict::retry) {
+      // Nothing was updated or published: only the passes are run again.
+      ++steps_.retried;
+      retried_scales.push_back(outcome.scale);
+      continue;
+    }
+    const bool applied = outcome.decision.verdict == Verdict::apply;
+    ++(applied ? steps_.applied : steps_.skipped);
+    if (!applied) ++steps_.skipped_for.at(static_cast<std::size_t>(outcome.decision.reason));
+    communicator_.set_purpose(Purpose::control);
+    outcome.retried_scales = std::move(retried_scales);
+    return outcome;
+  }
 }
 
 void Session::replay_micro_steps(Device& device, double scale) { run_micro_steps(device, scale, Purpose::control); }

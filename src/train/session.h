@@ -3,6 +3,7 @@
 // the counting device.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,9 +15,9 @@
 #include "data/loader.h"
 #include "device/device.h"
 #include "model/model.h"
-#include "optim/loss_scaler.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
+#include "optim/update_gate.h"
 #include "zero/engine.h"
 #include "zero/finish_step.h"
 #include "zero/layout.h"
@@ -32,6 +33,8 @@ struct PhaseSeconds {
 // Steps since training began.
 struct StepCounts {
   std::int64_t attempted = 0, applied = 0, skipped = 0;
+  std::int64_t retried = 0;  // passes over a batch that were run again; no steps of their own
+  std::array<std::int64_t, skip_reason_count> skipped_for{};  // by SkipReason
 };
 
 struct EvaluationResult {
@@ -49,7 +52,8 @@ class Session {
 
   void initialize();
 
-  // One attempted step: A micro-steps and finish_step. The votes of all ranks come back summed in the outcome.
+  // One attempted step: A micro-steps and finish_step, more than once where the gate asks for a retry: with the same
+  // samples and the same dropout. The votes of all ranks come back summed in the outcome.
   StepOutcome train_step(std::int64_t vote);
   // Runs the micro-steps of the step that was attempted last again on `device` (a decorator of its own one), with
   // the weights as they are; nothing is updated.
@@ -71,7 +75,8 @@ class Session {
   const Layout& layout() const { return *layout_; }
   const StepCounts& steps() const { return steps_; }
   const PhaseSeconds& seconds() const { return seconds_; }
-  const LossScaler& scaler() const { return scaler_; }
+  const UpdateGate& gate() const { return gate_; }
+  const LossScaler& scaler() const { return gate_.scaler(); }
   const Model& model() const { return *model_; }
   Engine& engine() { return *engine_; }
   StateStore& states() { return *states_; }
@@ -86,6 +91,8 @@ class Session {
     Buffer tokens, targets, features, values, valid;
   };
   DeviceBatch upload(const MicroBatch& batch);
+  std::int64_t first_sample() const;  // of the step that was attempted last
+  double losses_that_count() const;   // V of that step
   void run_micro_steps(Device& device, double scale, Purpose purpose);
 
   Settings settings_;
@@ -97,7 +104,7 @@ class Session {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<StateStore> states_;
-  LossScaler scaler_;
+  UpdateGate gate_;
   std::unique_ptr<StepSums> sums_;
   Buffer checksum_;
   std::unique_ptr<Loader> training_, validation_;

@@ -45,7 +45,7 @@ Json communication_json(const Session& session, const Plan& plan, const Communic
       static_cast<double>(std::max<std::int64_t>(1, steps.attempted)) * static_cast<double>(plan.parameters);
   std::int64_t sent = 0;
   for (const CollectiveCount& count : counts.training) sent += count.elements;
-  const std::int64_t planned = steps.applied * plan.elements_applied + steps.skipped * plan.elements_skipped;
+  const std::int64_t planned = planned_elements(plan, steps);
   Json json;
   json["elements_per_parameter_and_step"] = static_cast<double>(sent) / per;
   json["planned"] = static_cast<double>(planned) / per;
@@ -70,12 +70,24 @@ Json make_summary(const Session& session, const Plan& plan, const RunRecord& rec
   Json summary;
   summary["status"] = record.status;
   if (record.status == "failed") summary["error"] = record.error;
+  summary["stop_reason"] = record.stop_reason;
   summary["steps"] = {{"attempted", steps.attempted}, {"applied", steps.applied}, {"skipped", steps.skipped}};
+  Json skipped_for;
+  for (std::size_t reason = 1; reason < skip_reason_count; ++reason) {
+    skipped_for[name_of(static_cast<SkipReason>(reason))] = steps.skipped_for.at(reason);
+  }
+  summary["skipped_for"] = std::move(skipped_for);
+  summary["retries"] = steps.retried;
   Json final_values = {{"loss", nullptr}, {"validation_loss", nullptr}};
   if (record.loss) put_number(final_values, "loss", *record.loss);
   if (record.validation_loss) put_number(final_values, "validation_loss", *record.validation_loss);
   final_values["loss_scale"] = session.scaler().scale();
   summary["final"] = std::move(final_values);
+  summary["best"] = nullptr;
+  if (record.best) {
+    summary["best"] = {{"step", record.best->step}};
+    put_number(summary["best"], "validation_loss", record.best->validation_loss);
+  }
   summary["model"] = {
       {"type", settings.model.type}, {"parameters", plan.parameters}, {"trained", plan.trained_parameters()}};
   if (record.weights_checksum) {
@@ -132,19 +144,21 @@ Json make_summary(const Session& session, const Plan& plan, const RunRecord& rec
   return summary;
 }
 
-Json train_metrics(const Session& session, const StepOutcome& outcome, double loss, double seconds) {
+Json train_metrics(const Session& session, const StepOutcome& outcome, double seconds) {
   const StepCounts& steps = session.steps();
   const Settings& settings = session.settings();
   const bool tokens = counts_tokens(session);
-  const bool applied = outcome.verdict == LossScaler::Verdict::apply;
+  const bool applied = outcome.decision.verdict == Verdict::apply;
   Json line;
   line["kind"] = "train";
   line["step"] = steps.attempted;
-  put_number(line, "loss", loss);
-  line["grad_norm"] = applied ? Json(outcome.grad_norm) : Json(nullptr);
+  put_number(line, "loss", outcome.loss);
+  line["grad_norm"] = std::isfinite(outcome.grad_norm) ? Json(outcome.grad_norm) : Json(nullptr);
   put_number(line, "learning_rate", outcome.learning_rate);
   put_number(line, "loss_scale", outcome.scale);
   line["skipped"] = !applied;
+  if (!applied) line["skip_reason"] = name_of(outcome.decision.reason);
+  if (!outcome.retried_scales.empty()) line["retries"] = outcome.retried_scales.size();
   line["samples"] = steps.attempted * settings.batch.train;
   if (tokens) line["tokens"] = steps.attempted * session.losses_per_step();
   put_number(line, "step_seconds", seconds);

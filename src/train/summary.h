@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "train/early_stopping.h"
 #include "train/plan.h"
 #include "train/session.h"
 
@@ -13,9 +14,11 @@ namespace zt {
 
 // What rank 0 collects for the summary while the run goes on.
 struct RunRecord {
-  std::string status = "failed";  // completed, stopped, failed
-  std::string error;              // with failed
+  std::string status = "failed";      // completed, stopped, failed
+  std::string error;                  // with failed
+  std::string stop_reason = "error";  // max_steps, max_epochs, early_stopping, signal, error
   std::optional<double> loss, validation_loss;
+  std::optional<BestEvaluation> best;
   std::optional<std::uint64_t> weights_checksum;
   std::vector<double> step_seconds;  // of every step
   double product_rate = 0.0;         // multiplications and additions a second
@@ -30,7 +33,7 @@ nlohmann::ordered_json make_summary(const Session& session, const Plan& plan, co
                                     const CommunicationCounts& counts, const std::vector<std::string>& rank_memory,
                                     double flops_per_row);
 
-nlohmann::ordered_json train_metrics(const Session& session, const StepOutcome& outcome, double loss, double seconds);
+nlohmann::ordered_json train_metrics(const Session& session, const StepOutcome& outcome, double seconds);
 nlohmann::ordered_json evaluation_metrics(const Session& session, const EvaluationResult& result);
 
 double median(std::vector<double> values);

@@ -16,9 +16,11 @@
 #include "device/cpu/instruction_set.h"
 #include "train/console.h"
 #include "train/diagnosis.h"
+#include "train/early_stopping.h"
 #include "train/product_rate.h"
 #include "train/report.h"
 #include "train/session.h"
+#include "train/step_lines.h"
 #include "train/summary.h"
 #include "train/words.h"
 
@@ -86,8 +88,9 @@ class Trainer {
   void steps();
   void after_step(const StepOutcome& outcome, double seconds);
   void evaluate();
+  void say_why_it_ends();
   void finish();
-  void fail(const StepOutcome& outcome, double loss);
+  [[noreturn]] void fail(const StepOutcome& outcome);
   void sample();
   void write_summary();
 
@@ -103,6 +106,9 @@ class Trainer {
   Console console_;
   std::unique_ptr<LineFile> metrics_;
   RunRecord record_;
+  EarlyStopping early_stopping_;
+  bool stops_early_ = false;
+  SkipReason last_skip_reason_ = SkipReason::none;
   std::int64_t last_evaluated_ = -1;
   int stop_signal_ = 0;
 };
@@ -113,7 +119,8 @@ Trainer::Trainer(ResolvedConfig config, const Dataset& dataset, Communicator& co
       communicator_(communicator),
       options_(options),
       neighbours_(find_neighbours(communicator)),
-      level_(agree_on_instruction_set(communicator, config_.settings.device.instruction_set)) {
+      level_(agree_on_instruction_set(communicator, config_.settings.device.instruction_set)),
+      early_stopping_(config_.settings.training.early_stopping) {
   int threads = config_.settings.device.threads;
   if (threads == 0) threads = std::max(1, allowed_core_count() / neighbours_.sharing_cores);
   settle(config_, {.vocab_size = dataset.vocab_size > 0 ? std::optional(dataset.vocab_size) : std::nullopt,
@@ -188,6 +195,7 @@ int Trainer::run() {
     finish();
   } catch (const std::exception& error) {  // PeerFailed too: rank 0 writes the summary, whoever failed
     record_.status = "failed";
+    record_.stop_reason = "error";
     record_.error = error.what();
     if (first_rank()) {
       try {
@@ -211,56 +219,39 @@ void Trainer::steps() {
     stop_signal_ = signal_of(outcome.agreed.votes);
     if (stop_signal_ != 0) return;
     if (training.eval_interval > 0 && session_->steps().attempted % training.eval_interval == 0) evaluate();
+    if (stops_early_) return;
   }
 }
 
 void Trainer::after_step(const StepOutcome& outcome, double seconds) {
   const Settings& settings = config_.settings;
-  const bool finite = outcome.agreed.losses_not_finite == 0;
-  const double loss =
-      finite ? outcome.agreed.loss_sum / static_cast<double>(session_->losses_per_step()) : std::nan("");
-  record_.loss = loss;
+  record_.loss = outcome.loss;
   record_.step_seconds.push_back(seconds);
-  if (metrics_) metrics_->append(json_text(train_metrics(*session_, outcome, loss, seconds)));
+  if (metrics_) metrics_->append(json_text(train_metrics(*session_, outcome, seconds)));
 
-  const bool fp16 = precision_preset(settings.precision.preset).scales_loss();
   const std::int64_t step = session_->steps().attempted;
-  if (outcome.verdict == LossScaler::Verdict::skip) {
-    const double now = session_->scaler().scale();
-    console_.say("step " + std::to_string(step) + " skipped: gradients overflowed at loss scale " +
-                 count_exactly(outcome.scale) +
-                 (now < outcome.scale            ? ", the next step uses " + count_exactly(now)
-                  : session_->scaler().dynamic() ? ", kept once more (hysteresis)"
-                                                 : ", which is static"));
-  }
+  const Decision& decision = outcome.decision;
+  for (const std::string& line : retry_lines(step, outcome)) console_.say(line);
+  if (decision.verdict == Verdict::skip) console_.say(skip_line(step, outcome, session_->scaler()));
+  last_skip_reason_ = decision.reason;
   const double rate = static_cast<double>(session_->losses_per_step()) / seconds;
   console_.progress({.step = step,
                      .steps = steps_to_run(),
-                     .loss = loss,
+                     .loss = outcome.loss,
                      .scale = outcome.scale,
                      .learning_rate = outcome.learning_rate,
-                     .shows_scale = fp16,
+                     .shows_scale = session_->scaler().scales(),
                      .rate = rate,
                      .rate_unit = settings.model.type == "gpt" ? "tokens" : "samples"},
                     settings.steps_per_print > 0 && step % settings.steps_per_print == 0);
-  if (outcome.verdict == LossScaler::Verdict::at_minimum || outcome.verdict == LossScaler::Verdict::stop)
-    fail(outcome, loss);
+  if (decision.verdict == Verdict::fail) fail(outcome);
 }
 
-void Trainer::fail(const StepOutcome& outcome, double loss) {
-  const std::string culprit = diagnose_not_finite(*session_, *device_, outcome.scale);
-  const std::string step = "step " + std::to_string(session_->steps().attempted);
-  if (outcome.verdict == LossScaler::Verdict::at_minimum) {
-    fail_together<RunError>(
-        communicator_,
-        step + ": the loss scale is at its minimum, " + count_exactly(outcome.scale) +
-            " (fp16.min_loss_scale), and gradients still overflow; " + culprit +
-            ". The model or its data make the value, not the scale: lower the learning rate, clip gradients "
-            "(gradient_clipping), or train in bf16.");
-  }
-  fail_together<RunError>(communicator_, step + ": " + (std::isfinite(loss) ? "the gradient norm" : "the loss") +
-                                             " is not finite; " + culprit +
-                                             ". Lower the learning rate or clip gradients (gradient_clipping).");
+void Trainer::fail(const StepOutcome& outcome) {
+  const std::string culprit =
+      needs_diagnosis(outcome.decision) ? diagnose_not_finite(*session_, *device_, outcome.scale) : "";
+  fail_together<RunError>(communicator_, failure_message(session_->steps().attempted, outcome, session_->scaler(),
+                                                         config_.settings, culprit));
 }
 
 void Trainer::evaluate() {
@@ -273,28 +264,44 @@ void Trainer::evaluate() {
   if (config_.settings.model.type == "gpt") line += "  perplexity " + fixed(std::exp(result.loss), 3);
   if (result.accuracy) line += "  accuracy " + fixed(100.0 * *result.accuracy, 2) + " %";
   console_.say(line);
+  stops_early_ = early_stopping_.evaluated(last_evaluated_, result.loss);
+  record_.best = early_stopping_.best();
+}
+
+// Why the steps have come to their end, for summary.json; what is out of the ordinary is said, too.
+void Trainer::say_why_it_ends() {
+  const TrainingSettings& training = config_.settings.training;
+  const std::string step = std::to_string(session_->steps().attempted);
+  if (stop_signal_ != 0) {
+    record_.stop_reason = "signal";
+    console_.say("stopped by signal " + std::to_string(stop_signal_) + " after step " + step +
+                 "; this version writes no checkpoints, the weights are gone");
+  } else if (stops_early_) {
+    record_.stop_reason = "early_stopping";
+    console_.say(
+        "early stopping after step " + step + ": the validation loss has not improved" +
+        (training.early_stopping.min_delta > 0.0 ? " by more than " + significant(training.early_stopping.min_delta, 4)
+                                                 : "") +
+        " in " + std::to_string(training.early_stopping.patience) + " evaluation(s) (training.early_stopping)");
+  } else {
+    record_.stop_reason = steps_to_run() < training.max_steps ? "max_epochs" : "max_steps";
+  }
 }
 
 void Trainer::finish() {
   const Settings& settings = config_.settings;
   console_.end_progress();
   record_.status = stop_signal_ != 0 ? "stopped" : "completed";
+  say_why_it_ends();
   if (stop_signal_ == 0 && settings.training.eval_interval > 0 && last_evaluated_ != session_->steps().attempted)
     evaluate();
   record_.weights_checksum = session_->weights_checksum();
   if (stop_signal_ == 0) {
     sample();
     record_.product_rate = measure_product_rate(*session_, *device_);
-  } else {
-    console_.say("stopped by signal " + std::to_string(stop_signal_) + " after step " +
-                 std::to_string(session_->steps().attempted) +
-                 "; this version writes no checkpoints, the weights are gone");
   }
-  if (session_->steps().attempted > 0 && session_->steps().applied == 0) {
-    console_.warn(
-        "no step was applied: all " + std::to_string(session_->steps().attempted) +
-        " overflowed while the loss scale came down; train longer, or start lower with fp16.initial_scale_power");
-  }
+  if (session_->steps().attempted > 0 && session_->steps().applied == 0)
+    console_.warn(nothing_applied_warning(session_->steps().attempted, last_skip_reason_, session_->scaler()));
   const std::vector<std::string> memory = communicator_.all_gather_strings(
       rank_memory_json(communicator_.rank(), device_->ledger(), communicator_.peers_shared_bytes()));
   if (!first_rank()) return;

@@ -105,6 +105,22 @@ void update_and_publish(FinishContext& context, const OptimizerStep& step) {
   }
 }
 
+// What the sums of gradients are multiplied by: they were made with this scale, whatever the next one is.
+double unscale(double scale, const FinishContext& context) {
+  return 1.0 / (scale * static_cast<double>(context.micro_batches));
+}
+
+StepNumbers numbers_of(const Agreement& agreed, double scale, const FinishContext& context) {
+  constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+  StepNumbers numbers;
+  numbers.loss_is_finite = agreed.losses_not_finite == 0;
+  numbers.gradients_are_finite = agreed.gradients_not_finite == 0;
+  numbers.loss = numbers.loss_is_finite ? agreed.loss_sum / context.losses : unknown;
+  const bool norm_is_known = numbers.loss_is_finite && numbers.gradients_are_finite;
+  numbers.grad_norm = norm_is_known ? std::sqrt(agreed.squares) * unscale(scale, context) : unknown;
+  return numbers;
+}
+
 }  // namespace
 
 StepOutcome finish_step(FinishContext& context, std::int64_t applied, double learning_rate, std::int64_t vote) {
@@ -115,16 +131,16 @@ StepOutcome finish_step(FinishContext& context, std::int64_t applied, double lea
   add_squares_of_slices(engine, context.sums);
 
   StepOutcome outcome;
-  outcome.scale = context.scaler.scale();
+  outcome.scale = context.gate.scaler().scale();
   outcome.learning_rate = learning_rate;
   outcome.agreed = context.sums.agree(engine.context().communicator, vote);
-  const bool overflow = outcome.agreed.gradients_not_finite > 0 || outcome.agreed.losses_not_finite > 0;
-  const double unscale = 1.0 / (outcome.scale * static_cast<double>(context.micro_batches));
-  outcome.grad_norm = overflow ? std::numeric_limits<double>::quiet_NaN() : std::sqrt(outcome.agreed.squares) * unscale;
-  outcome.verdict = context.scaler.update(overflow);
-  if (outcome.verdict != LossScaler::Verdict::apply) return outcome;
+  const StepNumbers numbers = numbers_of(outcome.agreed, outcome.scale, context);
+  outcome.loss = numbers.loss;
+  outcome.grad_norm = numbers.grad_norm;
+  outcome.decision = context.gate.decide(numbers);
+  if (outcome.decision.verdict != Verdict::apply) return outcome;
 
-  double factor = unscale;
+  double factor = unscale(outcome.scale, context);
   if (context.clip > 0.0) factor *= std::min(1.0, context.clip / (outcome.grad_norm + 1e-6));
   update_and_publish(context, {applied + 1, learning_rate, static_cast<float>(factor)});
   return outcome;

@@ -3,9 +3,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
-#include "optim/loss_scaler.h"
 #include "optim/optimizer.h"
+#include "optim/update_gate.h"
 #include "zero/state_store.h"
 
 namespace zt {
@@ -35,20 +36,24 @@ class StepSums {
 
 struct StepOutcome {
   Agreement agreed;
-  LossScaler::Verdict verdict = LossScaler::Verdict::apply;
-  double grad_norm = 0.0;      // of the mean gradient, before clipping; not finite if the step was not applied
+  Decision decision;
+  double loss = 0.0;           // mean over all that counts, before the update; NaN where it is not finite
+  double grad_norm = 0.0;      // of the mean gradient, before clipping; NaN where gradients or the loss were not finite
   double scale = 1.0;          // that the loss was multiplied by
   double learning_rate = 0.0;  // that an update uses
+  // Scales of the attempts before this one, on the same batch, whose gradients overflowed (fp16.on_overflow "retry").
+  std::vector<double> retried_scales;
 };
 
 struct FinishContext {
   Engine& engine;
   StateStore& states;
   Optimizer& optimizer;
-  LossScaler& scaler;
+  UpdateGate& gate;
   StepSums& sums;
   double clip = 0.0;               // largest norm; 0: no clipping
   std::int64_t micro_batches = 1;  // J: gradients are sums over so many micro-batches, each a mean
+  double losses = 1.0;             // V: the sum of losses is over so many
 };
 
 // `applied`: steps applied before this one; `learning_rate`: for this one; `vote`: summed over ranks (Agreement).

@@ -1,0 +1,28 @@
+// What is said of steps that were not simply applied.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/settings.h"
+#include "zero/finish_step.h"
+
+namespace zt {
+
+// One line for each attempt whose gradients overflowed and that was run again.
+std::vector<std::string> retry_lines(std::int64_t step, const StepOutcome& outcome);
+
+// Of Verdict::skip. `scaler`: as the step left it.
+std::string skip_line(std::int64_t step, const StepOutcome& outcome, const LossScaler& scaler);
+
+// Of Verdict::fail: why the run ends and what can be done. `culprit`: what diagnose_not_finite (train/diagnosis.h) has
+// found; not used for a spike, whose values are all finite.
+std::string failure_message(std::int64_t step, const StepOutcome& outcome, const LossScaler& scaler,
+                            const Settings& settings, const std::string& culprit);
+bool needs_diagnosis(const Decision& decision);
+
+// Of a run that came to its end without one applied step.
+std::string nothing_applied_warning(std::int64_t attempted, SkipReason last_reason, const LossScaler& scaler);
+
+}  // namespace zt
