@@ -1,0 +1,96 @@
+// The program from the outside: one curve whatever starts the ranks, and its plan.
+#include "program_support.h"
+#include "train/words.h"
+
+using namespace zt::test;
+
+TEST_CASE("local processes train one curve at every stage and number of ranks") {
+  for (const bool half : {false, true}) {
+    const Workplace place;
+    std::string first;
+    for (const int number : {1, 2, 3}) {
+      for (const int level : {0, 1, 2, 3}) {
+        if (half && number == 1 && level != 0) continue;
+        CAPTURE(half, number, level);
+        check_completes(
+            place.run(ranks(number) + stage(level) + (half ? fp16 : Arguments{}) + Arguments{"--overwrite"}));
+        const std::string curve = curve_of(place.file("run"));
+        if (first.empty()) first = curve;
+        CHECK(curve == first);
+        check_memory_and_communication(place.file("run"));
+      }
+    }
+    CHECK(count_of(first, R"("kind": "train")") == (half ? 6 : 4));
+    CHECK(count_of(first, R"("kind": "eval")") == (half ? 3 : 2));
+    CHECK((count_of(first, R"("skipped": true)") > 0) == half);
+    CHECK(count_of(first, R"("skipped": false)") > 0);
+  }
+}
+
+TEST_CASE("nodes of one rank each train the same curve") {
+  const Workplace place;
+  check_completes(place.run({}));
+  const std::string first = curve_of(place.file("run"));
+  for (const int level : {0, 2, 3}) {
+    CAPTURE(level);
+    check_completes(place.run(ranks(3) + stage(level) + Arguments{"--set", "device.ranks_per_node=1", "--overwrite"}));
+    CHECK(curve_of(place.file("run")) == first);
+    check_memory_and_communication(place.file("run"));
+  }
+}
+
+TEST_CASE("ranks over MPI train the same curve") {
+  if (!can_use_mpi()) return;
+  const Workplace place;
+  check_completes(place.run({}));
+  const std::string first = curve_of(place.file("run"));
+  struct Case {
+    int ranks, stage;
+    Arguments more;
+  };
+  for (const Case& one : {Case{2, 1, {}}, Case{3, 3, {}}, Case{2, 3, {"--set", "device.communicator=mpi"}},
+                          Case{2, 2, {"--set", "device.ranks_per_node=1"}}}) {
+    CAPTURE(one.ranks, one.stage, one.more);
+    check_completes(place.run(stage(one.stage) + one.more + Arguments{"--overwrite"}, mpirun(one.ranks)));
+    CHECK(json_of(place.file("run/summary.json")).at("run").at("world_size") == one.ranks);
+    CHECK(curve_of(place.file("run")) == first);
+    check_memory_and_communication(place.file("run"));
+  }
+}
+
+TEST_CASE("the plan is printed for any number of ranks, and is that of the run") {
+  const Workplace place;
+  for (const int level : {0, 1, 2, 3}) {
+    for (const int number : {1, 2, 3, 64}) {
+      CAPTURE(level, number);
+      const ProgramResult plan =
+          place.run(stage(level) + Arguments{"--dry-run", "--world-size", std::to_string(number), "--set",
+                                             "train_batch_size=192", "--set", "data.samples=300"});
+      check_completes(plan);
+      CHECK(plan.err.find("zerotrain:") == std::string::npos);  // notices at most
+      CHECK(plan.out.find("layout for " + std::to_string(number) + " rank(s): 7,216 parameters") != std::string::npos);
+      for (const char* part : {"parameters ", "gradients ", "optimizer ", "activations ", "communication ", "data ",
+                               "workspace ", "total ", "communication of a rank: "}) {
+        CHECK(plan.out.find(part) != std::string::npos);
+      }
+      CHECK(plan.out.find("formula of stage " + std::to_string(level)) != std::string::npos);
+    }
+    CHECK_FALSE(fs::exists(place.file("run")));
+
+    const ProgramResult plan = place.run(ranks(2) + stage(level) + Arguments{"--dry-run"});
+    check_completes(place.run(ranks(2) + stage(level)));
+    const Json summary = json_of(place.file("run/summary.json"));
+    fs::remove_all(place.file("run"));
+    for (const auto& [category, bytes] : summary.at("memory").at("ranks").at(0).items()) {
+      if (category == "rank" || category == "peak_resident" || category == "peers_shared") continue;
+      const std::string expected = category + " +" + zt::bytes_in_words(bytes.get<std::int64_t>());
+      CAPTURE(expected, plan.out);
+      CHECK(std::regex_search(plan.out, std::regex(expected)));
+    }
+    std::smatch match;
+    REQUIRE(std::regex_search(plan.out, match, std::regex("communication of a rank: ([0-9,]+) elements a step")));
+    std::string elements = match[1];
+    elements.erase(std::remove(elements.begin(), elements.end(), ','), elements.end());
+    CHECK(std::stoll(elements) * 4 == summary.at("communication").at("elements").get<std::int64_t>());
+  }
+}

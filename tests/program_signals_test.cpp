@@ -1,0 +1,158 @@
+// The program from the outside: signals, lost ranks, and processes that must not stay.
+#include <cerrno>
+
+#include "program_support.h"
+
+using namespace zt::test;
+
+TEST_CASE("a signal stops the run after its step, with code 128 + signal") {
+  for (const int number : {1, 2}) {
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
+      CAPTURE(number, signal);
+      const Workplace place;
+      const fs::path run = place.file("run");
+      Program program(Workplace::command(ranks(number) + endless), place.options());
+      CHECK(program.wait_until([&] { return metrics_lines(run) >= 2; }));
+      program.send(signal);
+      const ProgramResult result = program.finish();
+      INFO(result.err);
+      CHECK(result.signal == 0);
+      CHECK(result.code == 128 + signal);
+      CHECK_FALSE(result.left_processes);
+      CHECK(count_of(result.err, "stopped by signal " + std::to_string(signal) + " after step ") == 1);
+      CHECK(count_of(result.err, "zerotrain: ") == 0);
+      const Json summary = json_of(run / "summary.json");
+      CHECK(summary.at("status") == "stopped");
+      CHECK(summary.at("weights_checksum").is_string());
+      CHECK(summary.at("memory").at("ranks").size() == static_cast<std::size_t>(number));
+      CHECK(metrics_of(run).size() == summary.at("steps").at("attempted").get<std::size_t>());
+    }
+  }
+}
+
+// A handler's frame is written where the stack pointer points, and generated code may use it for something else.
+TEST_CASE("no stop signal has a handler, and all threads of a rank but the one that waits have them blocked") {
+  const Workplace place;
+  const fs::path run = place.file("run");
+  Program program(Workplace::command(ranks(2) + endless + Arguments{"--set", "device.threads=2"}), place.options());
+  CHECK(program.wait_until([&] { return metrics_lines(run) >= 2; }));
+  const auto mask_of = [](const fs::path& status, const std::string& name) {
+    std::ifstream file(status);
+    std::string line;
+    while (std::getline(file, line)) {
+      if (line.starts_with(name)) return std::stoull(line.substr(name.size()), nullptr, 16);
+    }
+    throw std::runtime_error("no " + name + " in " + status.string());
+  };
+  const unsigned long long stops = 1ULL << (SIGINT - 1) | 1ULL << (SIGTERM - 1) | 1ULL << (SIGUSR1 - 1);
+  const std::vector<pid_t> processes = children_of(program.process());
+  REQUIRE(processes.size() == 2);
+  for (const pid_t process : processes) {
+    const fs::path folder = "/proc/" + std::to_string(process);
+    CHECK((mask_of(folder / "status", "SigCgt:") & stops) == 0);
+    int threads = 0, blocking = 0;
+    for (const auto& task : fs::directory_iterator(folder / "task")) {
+      ++threads;
+      // In sigwait the kernel shows the awaited signals as not blocked.
+      if ((mask_of(task.path() / "status", "SigBlk:") & stops) == stops) ++blocking;
+    }
+    CHECK(threads >= 3);  // the caller, a worker, the one that waits
+    CHECK(blocking == threads - 1);
+  }
+  program.send(SIGTERM);
+  CHECK(program.finish().code == 128 + SIGTERM);
+}
+
+TEST_CASE("a signal to one rank stops all after the same step") {
+  const Workplace place;
+  const fs::path run = place.file("run");
+  Program program(Workplace::command(ranks(3) + endless), place.options());
+  CHECK(program.wait_until([&] { return metrics_lines(run) >= 2; }));
+  const std::vector<pid_t> processes = children_of(program.process());
+  REQUIRE(processes.size() == 3);
+  kill(processes.back(), SIGUSR1);
+  const ProgramResult result = program.finish();
+  INFO(result.err);
+  CHECK(result.code == 128 + SIGUSR1);
+  CHECK(json_of(run / "summary.json").at("status") == "stopped");
+}
+
+TEST_CASE("SIGUSR1 to mpirun stops its ranks, which write their summary") {
+  if (!can_use_mpi()) return;
+  const Workplace place;
+  const fs::path run = place.file("run");
+  Program program(Workplace::command(endless, mpirun(2)), place.options());
+  CHECK(program.wait_until([&] { return metrics_lines(run) >= 2; }));
+  program.send(SIGUSR1);
+  const ProgramResult result = program.finish();
+  INFO(result.err);
+  CHECK(result.code == 128 + SIGUSR1);
+  CHECK(json_of(run / "summary.json").at("status") == "stopped");
+  CHECK(count_of(result.err, "stopped by signal") == 1);
+}
+
+TEST_CASE("a second signal ends the run at once") {
+  const Arguments long_steps = {
+      "--set", "model.layers=[64, 1024, 1024, 1]",   "--set", "model.loss=mse",      "--set", "train_batch_size=400000",
+      "--set", "train_micro_batch_size_per_gpu=500", "--set", "data.samples=1000000"};
+  for (const int number : {1, 2}) {
+    CAPTURE(number);
+    const Workplace place(tiny_mlp);
+    Program program(Workplace::command(ranks(number) + long_steps), place.options());
+    CHECK(program.wait_until([&] { return program.err_so_far().find("model states") != std::string::npos; }));
+    std::vector<pid_t> processes = children_of(program.process());
+    processes.push_back(program.process());
+    program.send(SIGINT);
+    // Signals of one number that have not been received do not add up.
+    CHECK(program.wait_until([&] {
+      return std::none_of(processes.begin(), processes.end(),
+                          [](pid_t process) { return signal_is_pending(process, SIGINT); });
+    }));
+    const auto start = std::chrono::steady_clock::now();
+    while (program.running() && std::chrono::steady_clock::now() - start < std::chrono::seconds(60)) {
+      program.send(SIGINT);
+      program.wait_until([] { return false; }, 0.5);
+    }
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(8));
+    const ProgramResult result = program.finish();
+    INFO(result.err);
+    CHECK(result.signal == 0);
+    CHECK(result.code == 128 + SIGINT);
+    CHECK_FALSE(result.left_processes);
+    CHECK(count_of(result.err, "zerotrain: ") == 0);
+    CHECK_FALSE(fs::exists(place.file("run/summary.json")));
+    CHECK(metrics_lines(place.file("run")) == 0);
+  }
+}
+
+TEST_CASE("a killed rank ends the run with code 1, one message and no process left") {
+  for (const std::size_t victim : {0U, 1U, 2U}) {
+    CAPTURE(victim);
+    const Workplace place;
+    const fs::path run = place.file("run");
+    Program program(Workplace::command(ranks(3) + stage(3) + endless), place.options());
+    CHECK(program.wait_until([&] { return metrics_lines(run) >= 2; }));
+    const std::vector<pid_t> processes = children_of(program.process());
+    REQUIRE(processes.size() == 3);
+    kill(processes.at(victim), SIGKILL);
+    CHECK_FALSE(program.wait_until([] { return false; }, 10.0));
+    CHECK_FALSE(program.running());
+    const ProgramResult result = program.finish();
+    check_fails(result, 1, "(process " + std::to_string(processes.at(victim)) + ") was killed by signal 9");
+    for (const pid_t process : processes) CHECK((kill(process, 0) == -1 && errno == ESRCH));
+    if (result.err.find("zerotrain: rank 0 ") != std::string::npos) continue;  // the rank that writes
+    CHECK(json_of(run / "summary.json").at("status") == "failed");
+  }
+}
+
+TEST_CASE("no rank outlives the program") {
+  const Workplace place;
+  Program program(Workplace::command(ranks(2) + endless), place.options());
+  CHECK(program.wait_until([&] { return metrics_lines(place.file("run")) >= 2; }));
+  const std::vector<pid_t> processes = children_of(program.process());
+  REQUIRE(processes.size() == 2);
+  program.send(SIGKILL);
+  const ProgramResult result = program.finish();
+  CHECK(result.signal == SIGKILL);
+  CHECK_FALSE(result.left_processes);
+}
