@@ -13,13 +13,21 @@ class UnitBuilder {
   UnitBuilder(std::string name, bool biases) : biases_(biases) { unit_.name = std::move(name); }
 
   int matrix(const std::string& name, std::int64_t rows, std::int64_t columns, double deviation) {
-    return add({name, {rows, columns}, Segment::matrices, Distribution::normal, static_cast<float>(deviation)});
+    return add({name,
+                {rows, columns},
+                Segment::matrices,
+                Distribution::normal,
+                static_cast<float>(deviation),
+                TensorKind::matrix});
   }
   int norm_weight(const std::string& name, std::int64_t count) {
-    return add({name, {count}, Segment::vectors, Distribution::constant, 1.0F});
+    return add({name, {count}, Segment::vectors, Distribution::constant, 1.0F, TensorKind::norm});
+  }
+  int norm_bias(const std::string& name, std::int64_t count) {
+    return biases_ ? add({name, {count}, Segment::vectors, Distribution::constant, 0.0F, TensorKind::norm}) : -1;
   }
   int bias(const std::string& name, std::int64_t count) {
-    return biases_ ? add({name, {count}, Segment::vectors, Distribution::constant, 0.0F}) : -1;
+    return biases_ ? add({name, {count}, Segment::vectors, Distribution::constant, 0.0F, TensorKind::bias}) : -1;
   }
   UnitSpec take() { return std::move(unit_); }
 
@@ -46,7 +54,7 @@ GptUnits gpt_units(const GptSettings& settings) {
   GptUnits gpt;
   const auto add_final_norm = [&](UnitBuilder& builder) {
     gpt.final_norm_weight = builder.norm_weight("ln_f.weight", C);
-    gpt.final_norm_bias = builder.bias("ln_f.bias", C);
+    gpt.final_norm_bias = builder.norm_bias("ln_f.bias", C);
   };
   UnitBuilder embedding("embedding", settings.bias);
   gpt.token_table = embedding.matrix("wte.weight", V, C, deviation);
@@ -63,11 +71,11 @@ GptUnits gpt_units(const GptSettings& settings) {
     gpt.fc_weight = block.matrix(h + ".mlp.c_fc.weight", I, C, deviation);
     gpt.projection_weight = block.matrix(h + ".mlp.c_proj.weight", C, I, residual_deviation);
     gpt.norm_1_weight = block.norm_weight(h + ".ln_1.weight", C);
-    gpt.norm_1_bias = block.bias(h + ".ln_1.bias", C);
+    gpt.norm_1_bias = block.norm_bias(h + ".ln_1.bias", C);
     gpt.qkv_bias = block.bias(h + ".attn.c_attn.bias", 3 * C);
     gpt.attention_bias = block.bias(h + ".attn.c_proj.bias", C);
     gpt.norm_2_weight = block.norm_weight(h + ".ln_2.weight", C);
-    gpt.norm_2_bias = block.bias(h + ".ln_2.bias", C);
+    gpt.norm_2_bias = block.norm_bias(h + ".ln_2.bias", C);
     gpt.fc_bias = block.bias(h + ".mlp.c_fc.bias", I);
     gpt.projection_bias = block.bias(h + ".mlp.c_proj.bias", C);
     gpt.units.push_back(block.take());

@@ -15,9 +15,12 @@ std::vector<UnitSpec> mlp_units(const MlpSettings& settings) {
     const std::int64_t outputs = settings.layers[layer + 1];
     const std::string prefix = "layers." + std::to_string(layer);
     const auto bound = static_cast<float>(1.0 / std::sqrt(static_cast<double>(inputs)));
-    UnitSpec unit{prefix, {{prefix + ".weight", {outputs, inputs}, Segment::matrices, Distribution::uniform, bound}}};
+    UnitSpec unit{
+        prefix,
+        {{prefix + ".weight", {outputs, inputs}, Segment::matrices, Distribution::uniform, bound, TensorKind::matrix}}};
     if (settings.bias) {
-      unit.tensors.push_back({prefix + ".bias", {outputs}, Segment::vectors, Distribution::uniform, bound});
+      unit.tensors.push_back(
+          {prefix + ".bias", {outputs}, Segment::vectors, Distribution::uniform, bound, TensorKind::bias});
     }
     units.push_back(std::move(unit));
   }

@@ -15,12 +15,17 @@ namespace zt {
 enum class Segment : std::uint8_t { matrices, vectors };
 constexpr int segment_count = 2;
 
+// What a tensor is for. `matrix`: weights of products and embedding tables; `bias`: of linear layers; `norm`: weights
+// and biases of norms.
+enum class TensorKind : std::uint8_t { matrix, bias, norm };
+
 struct TensorSpec {
   std::string name;
   std::vector<std::int64_t> shape;
   Segment segment = Segment::matrices;
   Distribution initial = Distribution::constant;
   float initial_scale = 0.0F;
+  TensorKind kind = TensorKind::matrix;
 
   std::int64_t count() const {
     std::int64_t product = 1;

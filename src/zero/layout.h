@@ -26,6 +26,7 @@ struct TensorPlace {
   Segment segment = Segment::matrices;
   Distribution initial = Distribution::constant;
   float initial_scale = 0.0F;
+  TensorKind kind = TensorKind::matrix;
 };
 
 struct SegmentLayout {
