@@ -1,4 +1,7 @@
 // The optimizers against a plain transcription of their comments in operations.h, to the bit.
+#include <algorithm>
+#include <type_traits>
+
 #include "simd_support.h"
 
 using namespace zt;
@@ -6,8 +9,8 @@ using namespace zt::test;
 
 namespace {
 
-// Not inlined arithmetic in one expression: every operation is rounded to float.
-void adam_plainly(const AdamUpdate& op, float gradient, float& p, float& m, float& v) {
+// Not inlined arithmetic in one expression: every operation is rounded to float. s: the moments.
+void one_step_plainly(const AdamUpdate& op, float gradient, float& p, std::vector<float>& s) {
   float g = gradient * op.factor;
   if (op.decoupled) {
     const float decay = op.learning_rate * op.weight_decay;
@@ -16,154 +19,236 @@ void adam_plainly(const AdamUpdate& op, float gradient, float& p, float& m, floa
     const float decay = op.weight_decay * p;
     g = g + decay;
   }
-  const float change = (g - m) * op.one_minus_beta1;
-  m = m + change;
+  const float change = (g - s[0]) * op.one_minus_beta1;
+  s[0] = s[0] + change;
   const float square = g * g;
-  const float kept = v * op.beta2;
+  const float kept = s[1] * op.beta2;
   const float added = square * op.one_minus_beta2;
-  v = kept + added;
-  const float root = std::sqrt(v) / op.bias_correction2_sqrt;
-  const float step = op.step_size * m;
+  s[1] = kept + added;
+  if (s.size() == 3) s[2] = std::max(s[2], s[1]);
+  const float root = std::sqrt(s.back()) / op.bias_correction2_sqrt;
+  const float step = op.step_size * s[0];
   p = p - step / (root + op.epsilon);
 }
 
-void sgd_plainly(const SgdUpdate& op, float gradient, float& p, float& b) {
+void one_step_plainly(const SgdUpdate& op, float gradient, float& p, std::vector<float>& s) {
   float g = gradient * op.factor;
   if (op.weight_decay != 0.0F) {
     const float decay = op.weight_decay * p;
     g = g + decay;
   }
-  if (op.momentum != 0.0F) {
+  if (!s.empty()) {
     if (op.first_step) {
-      b = g;
+      s[0] = g;
     } else {
-      const float kept = op.momentum * b;
+      const float kept = op.momentum * s[0];
       const float added = (1.0F - op.dampening) * g;
-      b = kept + added;
+      s[0] = kept + added;
     }
-    const float ahead = op.momentum * b;
-    g = op.nesterov ? g + ahead : b;
+    const float ahead = op.momentum * s[0];
+    g = op.nesterov ? g + ahead : s[0];
   }
   const float step = op.learning_rate * g;
   p = p - step;
 }
 
-struct State {
-  std::vector<float> parameter, first, second, gradient;
-};
-
-State some_state(Random& random, std::int64_t size, DType gradient_type) {
-  State state;
-  state.parameter = normals(random, size);
-  state.first = normals(random, size, 0.01F);
-  state.second = normals(random, size, 0.01F);
-  for (float& v : state.second) v = v * v;
-  state.gradient = rounded(gradient_type, normals(random, size, 10.0F));
-  return state;
+void one_step_plainly(const AdagradUpdate& op, float gradient, float& p, std::vector<float>& s) {
+  float g = gradient * op.factor;
+  if (op.weight_decay != 0.0F) {
+    const float decay = op.weight_decay * p;
+    g = g + decay;
+  }
+  const float square = g * g;
+  s[0] = s[0] + square;
+  const float step = op.learning_rate * g;
+  p = p - step / (std::sqrt(s[0]) + op.epsilon);
 }
 
-constexpr std::int64_t sizes[] = {0, 1, 16, 50, 333, 40001};
+void give_moments(AdamUpdate& op, const std::vector<TensorView>& moments) {
+  op.first_moment = moments[0];
+  op.second_moment = moments[1];
+  op.largest_second_moment = moments.size() == 3 ? moments[2] : TensorView{};
+}
+void give_moments(SgdUpdate& op, const std::vector<TensorView>& moments) {
+  op.momentum_buffer = moments.empty() ? TensorView{} : moments[0];
+}
+void give_moments(AdagradUpdate& op, const std::vector<TensorView>& moments) { op.sum_of_squares = moments[0]; }
+
+struct DTypes {
+  DType parameter = DType::f32, gradient = DType::f32, published = DType::f32;
+  std::vector<DType> moments;
+  bool with_copy = true;
+};
+
+// Runs the operation on random values and holds every output against the plain step. One moment at most may be
+// negative.
+template <class Op>
+void require_plain_step(Random& random, Op op, const DTypes& types, std::int64_t size, bool everywhere) {
+  const std::vector<float> parameter_values = rounded(types.parameter, normals(random, size));
+  const std::vector<float> gradient_values = rounded(types.gradient, normals(random, size, 10.0F));
+  std::vector<std::vector<float>> moment_values;
+  for (std::size_t k = 0; k < types.moments.size(); ++k) {
+    std::vector<float> values = normals(random, size, 0.1F);
+    const bool squares = k > 0 || std::is_same_v<Op, AdagradUpdate>;
+    for (float& value : values) value = squares ? value * value : value;
+    moment_values.push_back(rounded(types.moments[k], values));
+  }
+  const auto run = [&](Setup setup) {
+    Tensor parameter(types.parameter, parameter_values, setup.offset);
+    const Tensor gradient(types.gradient, gradient_values, setup.offset);
+    Tensor published(types.published, size, setup.offset);
+    std::vector<Tensor> moments;
+    std::vector<TensorView> views;
+    moments.reserve(types.moments.size());
+    for (std::size_t k = 0; k < types.moments.size(); ++k) {
+      moments.emplace_back(types.moments[k], moment_values[k], setup.offset);
+      views.push_back(moments.back().view());
+    }
+    op.parameter = parameter.view();
+    op.gradient = gradient.view();
+    op.published = types.with_copy ? published.view() : TensorView{};
+    give_moments(op, views);
+    setup.run(op);
+    for (std::int64_t i = 0; i < size; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      float p = parameter_values[at];
+      std::vector<float> s;
+      for (const auto& values : moment_values) s.push_back(values[at]);
+      one_step_plainly(op, gradient_values[at], p, s);
+      const float stored = round_to(types.parameter, p);
+      bool equal = parameter.get(i) == stored;
+      for (std::size_t k = 0; k < s.size(); ++k) equal = equal && moments[k].get(i) == round_to(types.moments[k], s[k]);
+      // The copy is made from the parameter as it is stored.
+      if (types.with_copy) equal = equal && published.get(i) == round_to(types.published, stored);
+      if (!equal) {
+        INFO("element " << i << " of " << size << ": " << parameter.get(i) << ", expected " << stored);
+        REQUIRE(equal);
+      }
+    }
+    Bytes bytes = collect(parameter, published);
+    for (const Tensor& moment : moments) {
+      const Bytes more = collect(moment);
+      bytes.insert(bytes.end(), more.begin(), more.end());
+    }
+    return bytes;
+  };
+  if (everywhere) {
+    require_same_everywhere(run);
+  } else {
+    run(Setup{2, 1});
+  }
+}
+
+// Every combination of dtypes of parameter, moments (each on its own), gradient and copy, at a size with a rest; and
+// some combinations at all sizes.
+template <class Op, class MakeOp>
+void require_plain_steps(Random& random, std::size_t moments, const MakeOp& make) {
+  std::size_t combinations = 3 * 3 * 4;
+  for (std::size_t k = 0; k < moments; ++k) combinations *= 3;
+  const auto types_of = [&](std::size_t number) {
+    DTypes types;
+    const auto next = [&](std::size_t base) {
+      const std::size_t digit = number % base;
+      number /= base;
+      return digit;
+    };
+    types.parameter = all_dtypes[next(3)];
+    types.gradient = all_dtypes[next(3)];
+    const std::size_t copy = next(4);
+    types.with_copy = copy < 3;
+    types.published = all_dtypes[copy % 3];
+    for (std::size_t k = 0; k < moments; ++k) types.moments.push_back(all_dtypes[next(3)]);
+    return types;
+  };
+  for (std::size_t number = 0; number < combinations; ++number) {
+    require_plain_step<Op>(random, make(), types_of(number), 531, false);
+  }
+  for (const std::int64_t size : {0, 1, 16, 50, 333, 512, 40001}) {
+    DTypes in_floats = types_of(0);
+    in_floats.gradient = all_dtypes[random() % 3];
+    in_floats.published = all_dtypes[random() % 3];
+    require_plain_step<Op>(random, make(), in_floats, size, true);
+    require_plain_step<Op>(random, make(), types_of(random() % combinations), size, true);
+  }
+}
 
 }  // namespace
 
-TEST_CASE("Adam and AdamW equal their definition to the bit, with every gradient and published dtype") {
+TEST_CASE("Adam, AdamW and AMSGrad equal their definition to the bit in every combination of dtypes") {
   Random random(30);
   for_instruction_sets([&] {
-    for (const DType gradient_type : all_dtypes) {
-      for (const std::int64_t size : sizes) {
-        const State state = some_state(random, size, gradient_type);
-        const DType published_type = all_dtypes[random() % 3];
-        const bool with_copy = random() % 4 != 0;
+    for (const std::size_t moments : {2U, 3U}) {
+      require_plain_steps<AdamUpdate>(random, moments, [&] {
         AdamUpdate op;
         op.factor = 0.37F;
-        op.learning_rate = 3e-4F;
-        op.step_size = 3e-4F / 0.19F;
-        op.bias_correction2_sqrt = 0.0447F;
+        op.learning_rate = 3e-2F;
+        op.step_size = 3e-2F / 0.19F;
+        op.bias_correction2_sqrt = random() % 4 == 0 ? 1.0F : 0.0447F;
         op.one_minus_beta1 = static_cast<float>(1.0 - 0.9);
         op.one_minus_beta2 = static_cast<float>(1.0 - 0.999);
         op.weight_decay = random() % 3 == 0 ? 0.0F : 0.1F;
         op.decoupled = random() % 2 == 0;
-        require_same_everywhere([&](Setup setup) {
-          Tensor parameter(DType::f32, state.parameter, setup.offset);
-          Tensor first(DType::f32, state.first, setup.offset);
-          Tensor second(DType::f32, state.second, setup.offset);
-          const Tensor gradient(gradient_type, state.gradient, setup.offset);
-          Tensor published(published_type, size, setup.offset);
-          op.parameter = parameter.view();
-          op.first_moment = first.view();
-          op.second_moment = second.view();
-          op.gradient = gradient.view();
-          op.published = with_copy ? published.view() : TensorView();
-          setup.run(op);
-          for (std::int64_t i = 0; i < size; ++i) {
-            const auto at = static_cast<std::size_t>(i);
-            float p = state.parameter[at];
-            float m = state.first[at];
-            float v = state.second[at];
-            adam_plainly(op, state.gradient[at], p, m, v);
-            const bool equal = parameter.floats()[i] == p && first.floats()[i] == m && second.floats()[i] == v &&
-                               (!with_copy || published.get(i) == round_to(published_type, p));
-            if (!equal) {
-              INFO("element " << i);
-              REQUIRE(equal);
-            }
-          }
-          return collect(parameter, first, second, published);
+        return op;
+      });
+    }
+  });
+}
+
+TEST_CASE("SGD equals its definition to the bit, with and without momentum, in every combination of dtypes") {
+  Random random(31);
+  for_instruction_sets([&] {
+    for (const std::size_t moments : {0U, 1U}) {
+      for (int variant = 0; variant < 4; ++variant) {
+        require_plain_steps<SgdUpdate>(random, moments, [&] {
+          SgdUpdate op;
+          op.factor = 0.61F;
+          op.learning_rate = 0.05F;
+          op.momentum = moments == 0 ? 0.0F : 0.9F;
+          op.nesterov = (variant & 1) != 0;
+          op.first_step = (variant & 2) != 0;
+          op.dampening = op.nesterov ? 0.0F : 0.3F;
+          op.weight_decay = random() % 2 == 0 ? 0.0F : 0.01F;
+          return op;
         });
       }
     }
   });
 }
 
-TEST_CASE("SGD equals its definition to the bit, with and without momentum") {
-  Random random(31);
+TEST_CASE("Adagrad equals its definition to the bit in every combination of dtypes") {
+  Random random(32);
   for_instruction_sets([&] {
-    for (const DType gradient_type : all_dtypes) {
-      for (const std::int64_t size : sizes) {
-        for (int variant = 0; variant < 8; ++variant) {
-          const State state = some_state(random, size, gradient_type);
-          const DType published_type = all_dtypes[random() % 3];
-          SgdUpdate op;
-          op.factor = 0.61F;
-          op.learning_rate = 0.05F;
-          op.momentum = (variant & 1) != 0 ? 0.9F : 0.0F;
-          op.nesterov = (variant & 2) != 0;
-          op.first_step = (variant & 4) != 0;
-          op.dampening = op.nesterov ? 0.0F : 0.3F;
-          op.weight_decay = random() % 2 == 0 ? 0.0F : 0.01F;
-          const auto run = [&](Setup setup) {
-            Tensor parameter(DType::f32, state.parameter, setup.offset);
-            Tensor buffer(DType::f32, state.first, setup.offset);
-            const Tensor gradient(gradient_type, state.gradient, setup.offset);
-            Tensor published(published_type, size, setup.offset);
-            op.parameter = parameter.view();
-            op.momentum_buffer = op.momentum != 0.0F ? buffer.view() : TensorView();
-            op.gradient = gradient.view();
-            op.published = published.view();
-            setup.run(op);
-            for (std::int64_t i = 0; i < size; ++i) {
-              const auto at = static_cast<std::size_t>(i);
-              float p = state.parameter[at];
-              float b = state.first[at];
-              sgd_plainly(op, state.gradient[at], p, b);
-              if (parameter.floats()[i] != p || buffer.floats()[i] != b) {
-                REQUIRE(parameter.floats()[i] == p);
-                REQUIRE(buffer.floats()[i] == b);
-              }
-              if (published.get(i) != round_to(published_type, p))
-                REQUIRE(published.get(i) == round_to(published_type, p));
-            }
-            return collect(parameter, buffer, published);
-          };
-          if (size > 1000 && variant != 3) {
-            run(Setup{2, 1});
-          } else {
-            require_same_everywhere(run);
-          }
-        }
-      }
-    }
+    require_plain_steps<AdagradUpdate>(random, 1, [&] {
+      AdagradUpdate op;
+      op.factor = 0.43F;
+      op.learning_rate = 0.01F;
+      op.weight_decay = random() % 2 == 0 ? 0.0F : 0.02F;
+      op.epsilon = random() % 2 == 0 ? 1e-10F : 1e-3F;
+      return op;
+    });
   });
+}
+
+TEST_CASE("AMSGrad goes on dividing by the largest average of squares after the gradient has become small") {
+  const Tensor large(DType::f32, {8.0F, 8.0F});
+  const Tensor small(DType::f32, {0.5F, -0.5F});
+  Tensor parameter(DType::f32, {1.0F, 1.0F});
+  Tensor first(DType::f32, {0.0F, 0.0F});
+  Tensor second(DType::f32, {0.0F, 0.0F});
+  Tensor largest(DType::f32, {0.0F, 0.0F});
+  AdamUpdate op;
+  op.parameter = parameter.view();
+  op.first_moment = first.view();
+  op.second_moment = second.view();
+  op.largest_second_moment = largest.view();
+  op.beta2 = 0.5F;
+  op.one_minus_beta2 = 0.5F;
+  for (const Tensor* gradient : {&large, &small}) {
+    op.gradient = gradient->view();
+    Setup{}.run(op);
+    REQUIRE(largest.values() == std::vector<float>{32.0F, 32.0F});
+  }
+  REQUIRE(second.get(0) < 17.0F);
 }
 
 TEST_CASE("a first step of Adam moves each parameter by the learning rate against the gradient's sign") {

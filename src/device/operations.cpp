@@ -46,53 +46,58 @@ std::string_view name_of(const Operation& operation) {
                                                                                          "reduce_onto",
                                                                                          "adam_update",
                                                                                          "sgd_update",
+                                                                                         "adagrad_update",
                                                                                          "checksum"};
   return names.at(operation.index());
 }
 
 std::vector<ConstTensorView> outputs_of(const Operation& operation) {
   using Views = std::vector<ConstTensorView>;
-  Views views = std::visit(Overloaded{
-                               [](const Fill& op) -> Views { return {op.out}; },
-                               [](const Cast& op) -> Views { return {op.out}; },
-                               [](const Initialize& op) -> Views { return {op.out}; },
-                               [](const MatMul& op) -> Views { return {op.out}; },
-                               [](const BiasGradient& op) -> Views { return {op.d_bias}; },
-                               [](const EmbeddingForward& op) -> Views { return {op.out}; },
-                               [](const EmbeddingBackward& op) -> Views {
-                                 return {op.d_token_table, op.d_position_table};
-                               },
-                               [](const LayerNormForward& op) -> Views {
-                                 return {op.sum, floats(op.mean, op.rows), floats(op.rstd, op.rows), op.out};
-                               },
-                               [](const LayerNormBackward& op) -> Views {
-                                 return {op.d_in, op.d_delta, op.d_weight, op.d_bias};
-                               },
-                               [](const ActivationForward& op) -> Views { return {op.out}; },
-                               [](const ActivationBackward& op) -> Views { return {op.d_in}; },
-                               [](const DropoutForward& op) -> Views { return {op.out}; },
-                               [](const AttentionForward& op) -> Views {
-                                 return {op.out, floats(op.log_sum_exp, op.batch * op.heads * op.length)};
-                               },
-                               [](const AttentionBackward& op) -> Views { return {op.d_qkv}; },
-                               [](const CrossEntropy& op) -> Views {
-                                 return {floats(op.losses, op.rows), op.d_logits};
-                               },
-                               [](const SquaredError& op) -> Views {
-                                 return {floats(op.losses, op.rows), op.d_prediction};
-                               },
-                               [](const ReduceOnto& op) -> Views { return {op.acc}; },
-                               [](const AdamUpdate& op) -> Views {
-                                 return {op.parameter, op.first_moment, op.second_moment, op.published};
-                               },
-                               [](const SgdUpdate& op) -> Views {
-                                 return {op.parameter, op.momentum_buffer, op.published};
-                               },
-                               [](const SumValues&) -> Views { return {}; },
-                               [](const SumSquares&) -> Views { return {}; },
-                               [](const Checksum&) -> Views { return {}; },
-                           },
-                           operation);
+  Views views =
+      std::visit(Overloaded{
+                     [](const Fill& op) -> Views { return {op.out}; },
+                     [](const Cast& op) -> Views { return {op.out}; },
+                     [](const Initialize& op) -> Views { return {op.out}; },
+                     [](const MatMul& op) -> Views { return {op.out}; },
+                     [](const BiasGradient& op) -> Views { return {op.d_bias}; },
+                     [](const EmbeddingForward& op) -> Views { return {op.out}; },
+                     [](const EmbeddingBackward& op) -> Views {
+                       return {op.d_token_table, op.d_position_table};
+                     },
+                     [](const LayerNormForward& op) -> Views {
+                       return {op.sum, floats(op.mean, op.rows), floats(op.rstd, op.rows), op.out};
+                     },
+                     [](const LayerNormBackward& op) -> Views {
+                       return {op.d_in, op.d_delta, op.d_weight, op.d_bias};
+                     },
+                     [](const ActivationForward& op) -> Views { return {op.out}; },
+                     [](const ActivationBackward& op) -> Views { return {op.d_in}; },
+                     [](const DropoutForward& op) -> Views { return {op.out}; },
+                     [](const AttentionForward& op) -> Views {
+                       return {op.out, floats(op.log_sum_exp, op.batch * op.heads * op.length)};
+                     },
+                     [](const AttentionBackward& op) -> Views { return {op.d_qkv}; },
+                     [](const CrossEntropy& op) -> Views {
+                       return {floats(op.losses, op.rows), op.d_logits};
+                     },
+                     [](const SquaredError& op) -> Views {
+                       return {floats(op.losses, op.rows), op.d_prediction};
+                     },
+                     [](const ReduceOnto& op) -> Views { return {op.acc}; },
+                     [](const AdamUpdate& op) -> Views {
+                       return {op.parameter, op.first_moment, op.second_moment, op.largest_second_moment, op.published};
+                     },
+                     [](const SgdUpdate& op) -> Views {
+                       return {op.parameter, op.momentum_buffer, op.published};
+                     },
+                     [](const AdagradUpdate& op) -> Views {
+                       return {op.parameter, op.sum_of_squares, op.published};
+                     },
+                     [](const SumValues&) -> Views { return {}; },
+                     [](const SumSquares&) -> Views { return {}; },
+                     [](const Checksum&) -> Views { return {}; },
+                 },
+                 operation);
   std::erase_if(views, [](const ConstTensorView& view) { return !view || view.count == 0; });
   return views;
 }

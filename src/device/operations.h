@@ -246,15 +246,19 @@ struct ReduceOnto {
 };
 
 // One step of an optimizer on a piece of a tensor. g = gradient * factor (float).
-// parameter is the fp32 master; published (optional, any dtype): the rounded copy that is computed with.
+// parameter is the master. It, each moment, the gradient and the published copy may each be of any dtype: all are read
+// as fp32, and what is stored is rounded once. published (optional): the copy that is computed with, converted from the
+// parameter as it is stored, so that whoever converts the master later finds the same bits.
 //
 // Adam, AdamW (Kingma & Ba 2015; Loshchilov & Hutter 2019), in PyTorch's order of operations:
 //   coupled decay: g += weight_decay * p; decoupled: p *= 1 - learning_rate * weight_decay
 //   m += (g - m) * (1 - beta1); v = v * beta2 + (g * g) * (1 - beta2)
 //   p -= step_size * m / (sqrt(v) / bias_correction2_sqrt + epsilon)
 // step_size = learning_rate / (1 - beta1^t) and bias_correction2_sqrt = sqrt(1 - beta2^t) come from double.
+// With largest_second_moment (AMSGrad; Reddi, Kale & Kumar 2018): u = max(u, v), and u stands under the root.
 struct AdamUpdate {
-  TensorView parameter{}, first_moment{}, second_moment{};  // fp32
+  TensorView parameter{}, first_moment{}, second_moment{};
+  TensorView largest_second_moment{};  // optional
   ConstTensorView gradient{};
   TensorView published{};
   float factor = 1.0F, learning_rate = 0.0F, step_size = 0.0F, bias_correction2_sqrt = 1.0F;
@@ -263,14 +267,23 @@ struct AdamUpdate {
   float epsilon = 1e-8F, weight_decay = 0.0F;
   bool decoupled = true;
 };
-// SGD as in PyTorch: g += weight_decay * p; with momentum: b = first_step ? g : momentum * b + (1 - dampening) * g,
-// g = nesterov ? g + momentum * b : b; p -= learning_rate * g.
+// SGD as in PyTorch: g += weight_decay * p; with a momentum_buffer: b = first_step ? g : momentum * b +
+// (1 - dampening) * g, g = nesterov ? g + momentum * b : b; p -= learning_rate * g.
 struct SgdUpdate {
-  TensorView parameter{}, momentum_buffer{};
+  TensorView parameter{};
+  TensorView momentum_buffer{};  // optional
   ConstTensorView gradient{};
   TensorView published{};
   float factor = 1.0F, learning_rate = 0.0F, momentum = 0.0F, dampening = 0.0F, weight_decay = 0.0F;
   bool nesterov = false, first_step = false;
+};
+// Adagrad (Duchi, Hazan & Singer 2011) as in PyTorch: g += weight_decay * p; s += g * g;
+// p -= learning_rate * g / (sqrt(s) + epsilon).
+struct AdagradUpdate {
+  TensorView parameter{}, sum_of_squares{};
+  ConstTensorView gradient{};
+  TensorView published{};
+  float factor = 1.0F, learning_rate = 0.0F, weight_decay = 0.0F, epsilon = 1e-10F;
 };
 
 // *out += sum mod 2^64 over elements of mix64(mix64(tensor_index << 40 ^ (first_element + i)) ^ bits of the
@@ -285,7 +298,7 @@ struct Checksum {
 using Operation = std::variant<Fill, Cast, Initialize, MatMul, BiasGradient, EmbeddingForward, EmbeddingBackward,
                                LayerNormForward, LayerNormBackward, ActivationForward, ActivationBackward,
                                DropoutForward, AttentionForward, AttentionBackward, CrossEntropy, SquaredError,
-                               SumValues, SumSquares, ReduceOnto, AdamUpdate, SgdUpdate, Checksum>;
+                               SumValues, SumSquares, ReduceOnto, AdamUpdate, SgdUpdate, AdagradUpdate, Checksum>;
 
 std::string_view name_of(const Operation& operation);
 

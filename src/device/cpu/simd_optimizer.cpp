@@ -16,7 +16,107 @@ HWY_BEFORE_NAMESPACE();
 namespace zt::cpu {
 namespace HWY_NAMESPACE {
 
-// Where the rounded copy goes; None: there is none.
+// ---- The optimizers: what one step does to vectors of gradients g, parameters p and moments s.
+
+struct Adam {
+  static constexpr int moments = 2;
+  explicit Adam(const AdamUpdate& op)
+      : coupled(!op.decoupled && op.weight_decay != 0.0F),
+        weight_decay(hn::Set(F32(), op.weight_decay)),
+        shrink(hn::Set(F32(), op.decoupled ? 1.0F - op.learning_rate * op.weight_decay : 1.0F)),
+        beta2(hn::Set(F32(), op.beta2)),
+        one_minus_beta1(hn::Set(F32(), op.one_minus_beta1)),
+        one_minus_beta2(hn::Set(F32(), op.one_minus_beta2)),
+        step_size(hn::Set(F32(), op.step_size)),
+        correction(hn::Set(F32(), op.bias_correction2_sqrt)),
+        epsilon(hn::Set(F32(), op.epsilon)) {}
+
+  HWY_INLINE void average(VF g, VF& p, VF* s) const {
+    if (coupled) g = hn::Add(g, hn::Mul(weight_decay, p));
+    p = hn::Mul(p, shrink);
+    s[0] = hn::Add(s[0], hn::Mul(hn::Sub(g, s[0]), one_minus_beta1));
+    s[1] = hn::Add(hn::Mul(s[1], beta2), hn::Mul(hn::Mul(g, g), one_minus_beta2));
+  }
+  HWY_INLINE void move(VF& p, VF mean, VF mean_of_squares) const {
+    const VF divisor = hn::Add(hn::Div(hn::Sqrt(mean_of_squares), correction), epsilon);
+    p = hn::Sub(p, hn::Div(hn::Mul(step_size, mean), divisor));
+  }
+  HWY_INLINE void operator()(VF g, VF& p, VF* s) const {
+    average(g, p, s);
+    move(p, s[0], s[1]);
+  }
+
+  bool coupled;
+  VF weight_decay, shrink, beta2, one_minus_beta1, one_minus_beta2, step_size, correction, epsilon;
+};
+
+struct AmsGrad : Adam {
+  static constexpr int moments = 3;
+  using Adam::Adam;
+  HWY_INLINE void operator()(VF g, VF& p, VF* s) const {
+    average(g, p, s);
+    s[2] = hn::Max(s[2], s[1]);
+    move(p, s[0], s[2]);
+  }
+};
+
+struct Sgd {
+  static constexpr int moments = 0;
+  explicit Sgd(const SgdUpdate& op)
+      : decays(op.weight_decay != 0.0F),
+        weight_decay(hn::Set(F32(), op.weight_decay)),
+        learning_rate(hn::Set(F32(), op.learning_rate)) {}
+
+  HWY_INLINE VF decayed(VF g, VF p) const { return decays ? hn::Add(g, hn::Mul(weight_decay, p)) : g; }
+  HWY_INLINE void operator()(VF g, VF& p, VF* /*s*/) const { p = hn::Sub(p, hn::Mul(learning_rate, decayed(g, p))); }
+
+  bool decays;
+  VF weight_decay, learning_rate;
+};
+
+struct SgdWithMomentum : Sgd {
+  static constexpr int moments = 1;
+  explicit SgdWithMomentum(const SgdUpdate& op)
+      : Sgd(op),
+        first_step(op.first_step),
+        nesterov(op.nesterov),
+        momentum(hn::Set(F32(), op.momentum)),
+        one_minus_dampening(hn::Set(F32(), 1.0F - op.dampening)) {}
+
+  HWY_INLINE void operator()(VF g, VF& p, VF* s) const {
+    g = decayed(g, p);
+    s[0] = first_step ? g : hn::Add(hn::Mul(momentum, s[0]), hn::Mul(one_minus_dampening, g));
+    const VF direction = nesterov ? hn::Add(g, hn::Mul(momentum, s[0])) : s[0];
+    p = hn::Sub(p, hn::Mul(learning_rate, direction));
+  }
+
+  bool first_step, nesterov;
+  VF momentum, one_minus_dampening;
+};
+
+struct Adagrad {
+  static constexpr int moments = 1;
+  explicit Adagrad(const AdagradUpdate& op)
+      : decays(op.weight_decay != 0.0F),
+        weight_decay(hn::Set(F32(), op.weight_decay)),
+        learning_rate(hn::Set(F32(), op.learning_rate)),
+        epsilon(hn::Set(F32(), op.epsilon)) {}
+
+  HWY_INLINE void operator()(VF g, VF& p, VF* s) const {
+    if (decays) g = hn::Add(g, hn::Mul(weight_decay, p));
+    s[0] = hn::Add(s[0], hn::Mul(g, g));
+    p = hn::Sub(p, hn::Div(hn::Mul(learning_rate, g), hn::Add(hn::Sqrt(s[0]), epsilon)));
+  }
+
+  bool decays;
+  VF weight_decay, learning_rate, epsilon;
+};
+
+// ---- Runs of elements. One moment more than there is keeps arrays from being empty.
+
+constexpr int most_moments = 3;
+
+// Where the converted copy goes; None: there is none.
 struct None {};
 template <class Extent>
 HWY_INLINE void publish(VF, None*, std::int64_t, Extent) {}
@@ -25,91 +125,86 @@ HWY_INLINE void publish(VF value, T* to, std::int64_t i, Extent extent) {
   store(F32(), value, to + i, extent);
 }
 
-template <typename G, typename P>
-void adam_range(const AdamUpdate& op, const G* gradient, P* published, std::int64_t first, std::int64_t n) {
+// Master and moments in fp32.
+template <class Optimizer, typename G, typename P>
+void update_floats(const Optimizer& optimizer, float scale, const G* gradient, float* parameter,
+                   float* const (&moments)[most_moments], P* published, std::int64_t n) {
   const F32 d;
-  float* parameter = op.parameter.as<float>() + first;
-  float* first_moment = op.first_moment.as<float>() + first;
-  float* second_moment = op.second_moment.as<float>() + first;
-  const bool coupled = !op.decoupled && op.weight_decay != 0.0F;
-  const VF factor = hn::Set(d, op.factor);
-  const VF weight_decay = hn::Set(d, op.weight_decay);
-  const VF shrink = hn::Set(d, op.decoupled ? 1.0F - op.learning_rate * op.weight_decay : 1.0F);
-  const VF beta2 = hn::Set(d, op.beta2);
-  const VF one_minus_beta1 = hn::Set(d, op.one_minus_beta1);
-  const VF one_minus_beta2 = hn::Set(d, op.one_minus_beta2);
-  const VF step_size = hn::Set(d, op.step_size);
-  const VF correction = hn::Set(d, op.bias_correction2_sqrt);
-  const VF epsilon = hn::Set(d, op.epsilon);
+  const VF factor = hn::Set(d, scale);
+  const Optimizer step = optimizer;  // in registers: stores might change what lies in memory
   for_vectors(d, n, [&](std::int64_t i, auto extent) HWY_ATTR {
+    VF s[Optimizer::moments + 1];
+    for (int k = 0; k < Optimizer::moments; ++k) s[k] = load(d, moments[k] + i, extent);
     VF p = load(d, parameter + i, extent);
-    VF g = hn::Mul(load(d, gradient + i, extent), factor);
-    if (coupled) g = hn::Add(g, hn::Mul(weight_decay, p));
-    p = hn::Mul(p, shrink);
-    VF m = load(d, first_moment + i, extent);
-    m = hn::Add(m, hn::Mul(hn::Sub(g, m), one_minus_beta1));
-    VF v = hn::Mul(load(d, second_moment + i, extent), beta2);
-    v = hn::Add(v, hn::Mul(hn::Mul(g, g), one_minus_beta2));
-    const VF divisor = hn::Add(hn::Div(hn::Sqrt(v), correction), epsilon);
-    p = hn::Sub(p, hn::Div(hn::Mul(step_size, m), divisor));
+    step(hn::Mul(load(d, gradient + i, extent), factor), p, s);
+    for (int k = 0; k < Optimizer::moments; ++k) store(d, s[k], moments[k] + i, extent);
     store(d, p, parameter + i, extent);
-    store(d, m, first_moment + i, extent);
-    store(d, v, second_moment + i, extent);
     publish(p, published, i, extent);
   });
 }
 
-template <typename G, typename P>
-void sgd_range(const SgdUpdate& op, const G* gradient, P* published, std::int64_t first, std::int64_t n) {
-  const F32 d;
-  float* parameter = op.parameter.as<float>() + first;
-  const bool with_momentum = op.momentum != 0.0F;
-  float* buffer = with_momentum ? op.momentum_buffer.as<float>() + first : nullptr;
-  const VF factor = hn::Set(d, op.factor);
-  const VF weight_decay = hn::Set(d, op.weight_decay);
-  const VF momentum = hn::Set(d, op.momentum);
-  const VF one_minus_dampening = hn::Set(d, 1.0F - op.dampening);
-  const VF learning_rate = hn::Set(d, op.learning_rate);
-  for_vectors(d, n, [&](std::int64_t i, auto extent) HWY_ATTR {
-    const VF p = load(d, parameter + i, extent);
-    VF g = hn::Mul(load(d, gradient + i, extent), factor);
-    if (op.weight_decay != 0.0F) g = hn::Add(g, hn::Mul(weight_decay, p));
-    if (with_momentum) {
-      VF b = g;
-      if (!op.first_step) {
-        b = hn::Add(hn::Mul(momentum, load(d, buffer + i, extent)), hn::Mul(one_minus_dampening, g));
-      }
-      store(d, b, buffer + i, extent);
-      g = op.nesterov ? hn::Add(g, hn::Mul(momentum, b)) : b;
-    }
-    const VF updated = hn::Sub(p, hn::Mul(learning_rate, g));
-    store(d, updated, parameter + i, extent);
-    publish(updated, published, i, extent);
-  });
+// The elements first ... first + n - 1 as floats to work on: in place if they are, else converted into buffer.
+inline float* writable_floats(const TensorView& view, std::int64_t first, std::int64_t n, float* buffer) {
+  if (view.dtype == DType::f32) return view.as<float>() + first;
+  as_floats(view, first, n, buffer);
+  return buffer;
 }
 
-// Calls call(gradient, published) with typed pointers to the element `first` of each.
-template <class Op, class Call>
-void with_types(const Op& op, std::int64_t first, const Call& call) {
-  dispatch(op.gradient.dtype, [&]<typename G>(G*) {
-    const G* gradient = op.gradient.template as<G>() + first;
-    if (!op.published) return call(gradient, static_cast<None*>(nullptr));
-    dispatch(op.published.dtype, [&]<typename P>(P*) { call(gradient, op.published.template as<P>() + first); });
+// Any dtypes: pieces are converted, updated and rounded back. n <= piece.
+template <class Optimizer>
+void update_piece(const Optimizer& optimizer, float scale, const ConstTensorView& gradient, const TensorView& parameter,
+                  const TensorView (&moments)[most_moments], const TensorView& published, std::int64_t first,
+                  std::int64_t n) {
+  HWY_ALIGN float buffers[most_moments + 2][piece];
+  float* s[most_moments] = {};
+  for (int k = 0; k < Optimizer::moments; ++k) s[k] = writable_floats(moments[k], first, n, buffers[k]);
+  float* p = writable_floats(parameter, first, n, buffers[most_moments]);
+  const float* g = as_floats(gradient, first, n, buffers[most_moments + 1]);
+  update_floats(optimizer, scale, g, p, s, static_cast<None*>(nullptr), n);
+  for (int k = 0; k < Optimizer::moments; ++k) {
+    if (moments[k].dtype != DType::f32) store_floats(s[k], moments[k], first, n, false);
+  }
+  if (parameter.dtype != DType::f32) store_floats(p, parameter, first, n, false);
+  if (published) store_floats(as_floats(parameter, first, n, p), published, first, n, false);
+}
+
+template <class Optimizer, class Op>
+void update(const Op& op, const TensorView (&moments)[most_moments], Context& context) {
+  bool in_floats = op.parameter.dtype == DType::f32;
+  for (int k = 0; k < Optimizer::moments; ++k) in_floats = in_floats && moments[k].dtype == DType::f32;
+  const Optimizer optimizer(op);
+  for_ranges(context, op.parameter.count, elements_per_task, [&](std::int64_t first, std::int64_t n) {
+    if (!in_floats) {
+      return for_pieces(n, [&](std::int64_t begin, std::int64_t count) {
+        update_piece(optimizer, op.factor, op.gradient, op.parameter, moments, op.published, first + begin, count);
+      });
+    }
+    float* s[most_moments] = {};
+    for (int k = 0; k < Optimizer::moments; ++k) s[k] = moments[k].template as<float>() + first;
+    float* p = op.parameter.template as<float>() + first;
+    dispatch(op.gradient.dtype, [&]<typename G>(G*) {
+      const G* g = op.gradient.template as<G>() + first;
+      if (!op.published) return update_floats(optimizer, op.factor, g, p, s, static_cast<None*>(nullptr), n);
+      dispatch(op.published.dtype, [&]<typename P>(P*) {
+        update_floats(optimizer, op.factor, g, p, s, op.published.template as<P>() + first, n);
+      });
+    });
   });
 }
 
 void adam_update(const AdamUpdate& op, Context& context) {
-  for_ranges(context, op.parameter.count, elements_per_task, [&](std::int64_t first, std::int64_t n) {
-    with_types(op, first,
-               [&](const auto* gradient, auto* published) { adam_range(op, gradient, published, first, n); });
-  });
+  if (op.largest_second_moment) {
+    return update<AmsGrad>(op, {op.first_moment, op.second_moment, op.largest_second_moment}, context);
+  }
+  update<Adam>(op, {op.first_moment, op.second_moment}, context);
 }
 
 void sgd_update(const SgdUpdate& op, Context& context) {
-  for_ranges(context, op.parameter.count, elements_per_task, [&](std::int64_t first, std::int64_t n) {
-    with_types(op, first, [&](const auto* gradient, auto* published) { sgd_range(op, gradient, published, first, n); });
-  });
+  if (op.momentum_buffer) return update<SgdWithMomentum>(op, {op.momentum_buffer}, context);
+  update<Sgd>(op, {}, context);
 }
+
+void adagrad_update(const AdagradUpdate& op, Context& context) { update<Adagrad>(op, {op.sum_of_squares}, context); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace zt::cpu
@@ -120,12 +215,16 @@ namespace zt::cpu {
 
 HWY_EXPORT(adam_update);
 HWY_EXPORT(sgd_update);
+HWY_EXPORT(adagrad_update);
 
 WorkspaceNeed workspace_of(const AdamUpdate&) { return {}; }
 void run(const AdamUpdate& op, Context& context) { HWY_DYNAMIC_DISPATCH(adam_update)(op, context); }
 
 WorkspaceNeed workspace_of(const SgdUpdate&) { return {}; }
 void run(const SgdUpdate& op, Context& context) { HWY_DYNAMIC_DISPATCH(sgd_update)(op, context); }
+
+WorkspaceNeed workspace_of(const AdagradUpdate&) { return {}; }
+void run(const AdagradUpdate& op, Context& context) { HWY_DYNAMIC_DISPATCH(adagrad_update)(op, context); }
 
 }  // namespace zt::cpu
 #endif
