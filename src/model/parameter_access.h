@@ -31,10 +31,6 @@ constexpr bool holds_vectors(Segment segment) {
 // and biases of norms.
 enum class TensorKind : std::uint8_t { matrix, bias, norm };
 
-// What a tensor is for. `matrix`: weights of products and embedding tables; `bias`: of linear layers; `norm`: weights
-// and biases of norms.
-enum class TensorKind : std::uint8_t { matrix, bias, norm };
-
 struct TensorSpec {
   std::string name;
   std::vector<std::int64_t> shape;
