@@ -209,6 +209,48 @@ TEST_CASE("WarmupLR goes up to the optimizer's rate unless told otherwise") {
   CHECK(contains(config.notices, "optimizer.params.lr: has no effect"));
 }
 
+TEST_CASE("what becomes of an overflow, a spike and a validation loss that rests is read, and off by default") {
+  Settings s = settings_of({tiny_gpt(), R"({"fp16": {"enabled": true}})"});
+  CHECK(s.loss_scale.on_overflow == OnOverflow::skip);
+  CHECK(s.loss_scale.rule == LossScaleRule::deepspeed);
+  CHECK(s.bf16_check_grad_overflow);
+  CHECK(s.training.spike_guard.action == SpikeAction::off);
+  CHECK(s.training.early_stopping.patience == 0);
+  s = settings_of({tiny_gpt(), R"({"fp16": {"on_overflow": "retry", "enabled": true, "loss_scale_window": 7,
+        "consecutive_hysteresis": true, "min_loss_scale": 3}, "bf16": {"check_grad_overflow": false},
+      "training": {"eval_interval": 1, "early_stopping": {"patience": 3, "min_delta": 0.25},
+                   "spike_guard": {"action": "stop", "deviations": 4.5, "window": 2}}})"});
+  CHECK(s.loss_scale.on_overflow == OnOverflow::retry);
+  CHECK(s.loss_scale.loss_scale_window == 7);
+  CHECK(s.loss_scale.consecutive_hysteresis);
+  CHECK(s.loss_scale.min_loss_scale == 3.0);
+  CHECK_FALSE(s.bf16_check_grad_overflow);
+  CHECK(s.training.early_stopping.patience == 3);
+  CHECK(s.training.early_stopping.min_delta == 0.25);
+  CHECK(s.training.spike_guard.action == SpikeAction::stop);
+  CHECK(s.training.spike_guard.deviations == 4.5);
+  CHECK(s.training.spike_guard.window == 2);
+  // A section that is null is off.
+  CHECK(settings_of({tiny_gpt(), R"({"training": {"early_stopping": null, "spike_guard": null}})"})
+            .training.spike_guard.action == SpikeAction::off);
+}
+
+TEST_CASE("what cannot act is told") {
+  const auto notices = [](const char* text) { return resolve_texts({tiny_gpt(), text}).notices; };
+  CHECK(contains(notices(R"({"fp16": {"on_overflow": "retry"}})"), "on_overflow: has no effect: fp16 is not enabled"));
+  const char* hysteresis = R"({"fp16": {"enabled": true, "on_overflow": "retry", "hysteresis": 4}})";
+  CHECK(contains(notices(hysteresis), "fp16.hysteresis: 1 with fp16.on_overflow \"retry\""));
+  CHECK(settings_of({tiny_gpt(), hysteresis}).loss_scale.hysteresis == 1);
+  CHECK_FALSE(contains(notices(R"({"fp16": {"enabled": true, "on_overflow": "retry"}})"), "hysteresis"));
+  CHECK(contains(notices(R"({"training": {"spike_guard": {"action": "skip", "window": 4}}})"),
+                 "window: 4 applied steps must be seen first, and training.max_steps is 4"));
+  CHECK_FALSE(contains(notices(R"({"training": {"spike_guard": {"action": "skip", "window": 3}}})"), "window"));
+  CHECK(contains(notices(R"({"training": {"eval_interval": 2, "early_stopping": {"patience": 2}}})"),
+                 "patience: cannot end this run early: training.max_steps leaves 2 evaluation(s)"));
+  CHECK_FALSE(
+      contains(notices(R"({"training": {"eval_interval": 2, "early_stopping": {"patience": 1}}})"), "patience"));
+}
+
 TEST_CASE("sums over several micro-batches are kept in fp32 unless told otherwise") {
   const auto sum = [](const char* text) { return settings_of({tiny_gpt(), text}).precision.grad_accum_dtype; };
   CHECK(sum(R"({"bf16": {"enabled": true}})") == "bf16");
@@ -264,6 +306,8 @@ TEST_CASE("the printed config has no auto, and read again gives the same") {
       {tiny_mlp(), R"({"bf16": {"enabled": true}, "optimizer": {"type": "SGD", "params": {"momentum": 0.9}},
           "scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": "auto", "warmup_num_steps": 3}}})"},
       {R"({"model": {"type": "gpt"}, "data": {"type": "text", "path": "in.txt"}, "train_batch_size": 4})"},
+      {tiny_gpt(), R"({"fp16": {"enabled": true, "on_overflow": "retry"}, "training": {"eval_interval": 1,
+          "early_stopping": {"patience": 1}, "spike_guard": {"action": "skip", "window": 2}}})"},
   };
   for (const auto& texts : configs) {
     ResolvedConfig first = resolve_texts(texts);

@@ -214,10 +214,16 @@ TEST_CASE("docs/outputs.md explains every name in the files of a run") {
   std::set<std::string> names =
       names_in_files_of_a_run({R"(model={"type": "mlp", "layers": [4, 3], "loss": "cross_entropy"})",
                                R"(data={"type": "synthetic", "task": "regression", "samples": 20})"});
-  names.merge(names_in_files_of_a_run(
-      {R"(model={"type": "gpt", "n_layer": 1, "n_head": 1, "n_embd": 8, "n_positions": 4, "vocab_size": 5})",
-       R"(data={"type": "synthetic", "task": "tokens", "samples": 20})"}));
-  CHECK(names.size() > 60);
+  for (const char* precision :
+       {"fp16.enabled=false", R"(fp16={"enabled": true})", R"(fp16={"enabled": true, "on_overflow": "retry"})"}) {
+    names.merge(names_in_files_of_a_run(
+        {R"(model={"type": "gpt", "n_layer": 1, "n_head": 1, "n_embd": 8, "n_positions": 4, "vocab_size": 5})",
+         R"(data={"type": "synthetic", "task": "tokens", "samples": 20})", precision}));
+  }
+  CHECK(names.size() > 70);
+  for (const char* of_skipped_steps : {"skip_reason", "retries", "skipped_for", "best"}) {
+    CHECK(names.contains(of_skipped_steps));
+  }
   for (const std::string& name : names) {
     INFO("docs/outputs.md does not mention `" << name << "`");
     CHECK((page.find("`" + name + "`") != std::string::npos || page.find("." + name + "`") != std::string::npos));

@@ -148,17 +148,23 @@ TEST_CASE("growth ends where the reciprocal would leave the normal fp32 numbers"
   CHECK(std::isnormal(1.0F / scale));
 }
 
-TEST_CASE("a static scale never moves and skips on overflow") {
-  LossScaleSettings settings;
-  settings.loss_scale = 1000.0;
-  settings.loss_scale_window = 1;
-  LossScaler scaler{settings};
-  CHECK_FALSE(scaler.dynamic());
-  for (int step = 0; step < 10; ++step) {
-    CHECK(scaler.update(true) == Verdict::skip);
-    CHECK(scaler.update(false) == Verdict::apply);
-    CHECK(scaler.update(false) == Verdict::apply);
-    CHECK(scaler.scale() == 1000.0);
+TEST_CASE("a static scale never moves and skips on overflow, 1.0 included, by either rule") {
+  for (const double scale : {1.0, 1000.0, 0.5}) {
+    for (const zt::LossScaleRule rule : {zt::LossScaleRule::deepspeed, zt::LossScaleRule::apex}) {
+      LossScaleSettings settings;
+      settings.rule = rule;
+      settings.loss_scale = scale;
+      settings.loss_scale_window = 1;
+      LossScaler scaler{settings};
+      CHECK(scaler.scales());
+      CHECK_FALSE(scaler.dynamic());
+      for (int step = 0; step < 10; ++step) {
+        CHECK(scaler.update(true) == Verdict::skip);
+        CHECK(scaler.update(false) == Verdict::apply);
+        CHECK(scaler.update(false) == Verdict::apply);
+        CHECK(scaler.scale() == scale);
+      }
+    }
   }
 }
 

@@ -115,13 +115,16 @@ TEST_CASE("A retry with nothing left to lower ends the run, planned traffic and 
   CHECK(curve.steps.front().scale == 0x1p30);
 }
 
-TEST_CASE("Streams that run late change nothing in a retried step") {
+TEST_CASE("Streams that run late and nodes of one rank change nothing in a retried step") {
   const Settings settings = at(fp16_gpt(), 2, 3);
   const Dataset data = data_for(settings);
   const Curve reference = trace_curve(settings, data, 2);
   REQUIRE(retries_of(reference) > 0);
   CHECK(trace_curve(settings, data, 2, {.lazy = true}).same_bits(reference));
   CHECK(trace_curve(settings, data, 2, {.compute_late = true}).same_bits(reference));
+  const Curve nodes = trace_curve(settings, data, 2, {.ranks_per_node = 1});
+  CHECK(nodes.same_bits(reference));
+  require_plan_is_kept(nodes);
 }
 
 TEST_CASE("Gradients are divided by the scale that they were made with, in the step that doubles it, too") {

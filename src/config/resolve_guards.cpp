@@ -33,11 +33,13 @@ void Resolver::resolve_loss_scale() {
            std::string("32 by default (newer versions of DeepSpeed: 16): expect the first ") +
                (retries ? "step to be run again" : "steps to be skipped") + " until the scale fits");
   }
-  if (retries && given("fp16.hysteresis") && known({"fp16.hysteresis"}) && get<std::int64_t>("fp16.hysteresis") > 1) {
+  if (!retries || !known({"fp16.hysteresis"})) return;
+  if (given("fp16.hysteresis") && get<std::int64_t>("fp16.hysteresis") > 1) {
     notice("fp16.hysteresis",
-           "has no effect with fp16.on_overflow \"retry\": the scale is halved for every retry, or the batch would "
-           "overflow for ever");
+           "1 with fp16.on_overflow \"retry\": the scale is halved for every retry, or the batch would overflow for "
+           "ever");
   }
+  values_["fp16.hysteresis"] = 1;
 }
 
 void Resolver::resolve_guards() {

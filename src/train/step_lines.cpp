@@ -68,7 +68,7 @@ std::string at_minimum_message(const StepOutcome& outcome, const LossScaleSettin
 std::string unscaled_message(const StepOutcome& outcome, const Settings& settings, const std::string& culprit) {
   const bool loss = outcome.decision.reason == SkipReason::loss_not_finite;
   return std::string(loss ? "the loss" : "the gradient norm") + " is not finite; " + culprit + ". " + lower_the_rate +
-         (settings.bf16_check_grad_overflow ? "." : "; bf16.check_grad_overflow true would skip single such steps.");
+         (settings.dtype != DType::bf16 ? "." : "; bf16.check_grad_overflow true would skip single such steps.");
 }
 
 std::string losses_in_a_row_message(const StepOutcome& outcome, const LossScaler& scaler, const std::string& culprit) {
@@ -131,17 +131,26 @@ std::string failure_message(std::int64_t step, const StepOutcome& outcome, const
   return start;
 }
 
-std::string nothing_applied_warning(std::int64_t attempted, SkipReason last_reason, const LossScaler& scaler) {
+std::string nothing_applied_warning(std::int64_t attempted, SkipReason last_reason, const LossScaler& scaler,
+                                    const Settings& settings) {
   const std::string start = "no step was applied: all " + std::to_string(attempted);
+  const LossScaleSettings& scale = settings.loss_scale;
   if (last_reason == SkipReason::gradient_overflow && scaler.dynamic()) {
-    return start +
-           " overflowed while the loss scale came down; train longer, or start lower with fp16.initial_scale_power";
+    return start + " overflowed while the loss scale came down; train longer" +
+           (scale.rule == LossScaleRule::deepspeed ? ", or start lower with fp16.initial_scale_power" : "");
   }
   if (last_reason == SkipReason::gradient_overflow && scaler.scales()) {
-    return start + " overflowed at the static loss scale; lower it, or make it dynamic";
+    return start + " overflowed at the static loss scale; lower " + section_of(scale) +
+           "loss_scale, or make it dynamic";
   }
   return start + " were skipped, the last one because " +
-         (last_reason == SkipReason::loss_not_finite ? "the loss" : "the gradient") + " was not finite";
+         (last_reason == SkipReason::loss_not_finite ? "the loss is" : "gradients are") + " not finite";
+}
+
+std::string early_stopping_line(std::int64_t step, const EarlyStoppingSettings& settings) {
+  return "early stopping after step " + std::to_string(step) + ": the validation loss has not improved" +
+         (settings.min_delta > 0.0 ? " by more than " + significant(settings.min_delta, 4) : "") + " in " +
+         std::to_string(settings.patience) + " evaluation(s) (training.early_stopping)";
 }
 
 }  // namespace zt

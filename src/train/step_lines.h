@@ -1,4 +1,4 @@
-// What is said of steps that were not simply applied.
+// What is said of steps that were not simply applied, and of runs that end before their last step.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,10 @@ std::string failure_message(std::int64_t step, const StepOutcome& outcome, const
 bool needs_diagnosis(const Decision& decision);
 
 // Of a run that came to its end without one applied step.
-std::string nothing_applied_warning(std::int64_t attempted, SkipReason last_reason, const LossScaler& scaler);
+std::string nothing_applied_warning(std::int64_t attempted, SkipReason last_reason, const LossScaler& scaler,
+                                    const Settings& settings);
+
+// Of a run that early stopping has ended.
+std::string early_stopping_line(std::int64_t step, const EarlyStoppingSettings& settings);
 
 }  // namespace zt

@@ -271,18 +271,14 @@ void Trainer::evaluate() {
 // Why the steps have come to their end, for summary.json; what is out of the ordinary is said, too.
 void Trainer::say_why_it_ends() {
   const TrainingSettings& training = config_.settings.training;
-  const std::string step = std::to_string(session_->steps().attempted);
   if (stop_signal_ != 0) {
     record_.stop_reason = "signal";
-    console_.say("stopped by signal " + std::to_string(stop_signal_) + " after step " + step +
+    console_.say("stopped by signal " + std::to_string(stop_signal_) + " after step " +
+                 std::to_string(session_->steps().attempted) +
                  "; this version writes no checkpoints, the weights are gone");
   } else if (stops_early_) {
     record_.stop_reason = "early_stopping";
-    console_.say(
-        "early stopping after step " + step + ": the validation loss has not improved" +
-        (training.early_stopping.min_delta > 0.0 ? " by more than " + significant(training.early_stopping.min_delta, 4)
-                                                 : "") +
-        " in " + std::to_string(training.early_stopping.patience) + " evaluation(s) (training.early_stopping)");
+    console_.say(early_stopping_line(session_->steps().attempted, training.early_stopping));
   } else {
     record_.stop_reason = steps_to_run() < training.max_steps ? "max_epochs" : "max_steps";
   }
@@ -301,7 +297,8 @@ void Trainer::finish() {
     record_.product_rate = measure_product_rate(*session_, *device_);
   }
   if (session_->steps().attempted > 0 && session_->steps().applied == 0)
-    console_.warn(nothing_applied_warning(session_->steps().attempted, last_skip_reason_, session_->scaler()));
+    console_.warn(
+        nothing_applied_warning(session_->steps().attempted, last_skip_reason_, session_->scaler(), settings));
   const std::vector<std::string> memory = communicator_.all_gather_strings(
       rank_memory_json(communicator_.rank(), device_->ledger(), communicator_.peers_shared_bytes()));
   if (!first_rank()) return;
