@@ -41,7 +41,7 @@ Session::Session(const Settings& settings, Device& device, Communicator& communi
       layout_(std::make_unique<Layout>(model_->units(), communicator.size())),
       engine_(make_engine({device, communicator, *layout_, precision_, settings.batch.accumulation, settings.zero})),
       optimizer_(make_optimizer(settings.optimizer)),
-      states_(std::make_unique<DeviceStateStore>(*engine_, optimizer_->moments())),
+      states_(std::make_unique<DeviceStateStore>(*engine_, optimizer_->initial_moments())),
       scaler_(settings.dtype == DType::f16 ? LossScaler(settings.loss_scale) : LossScaler::none()),
       sums_(std::make_unique<StepSums>(device)),
       checksum_(device.allocate(sizeof(std::uint64_t), MemoryCategory::workspace, "checksum")) {
@@ -140,9 +140,12 @@ StepOutcome Session::train_step(std::int64_t vote) {
                         scaler_,
                         *sums_,
                         settings_.gradient_clipping,
-                        settings_.batch.accumulation * communicator_.size()};
-  const double rate = learning_rate(settings_.scheduler, settings_.optimizer.learning_rate, steps_.applied);
-  const StepOutcome outcome = finish_step(context, steps_.applied, rate, vote);
+                        settings_.batch.accumulation * communicator_.size(),
+                        settings_.optimizer.decay_biases,
+                        settings_.optimizer.decay_norms};
+  const ScheduledValues scheduled =
+      scheduled_values(settings_.scheduler, settings_.optimizer.learning_rate, steps_.applied);
+  const StepOutcome outcome = finish_step(context, steps_.applied, scheduled, vote);
   ++(outcome.verdict == LossScaler::Verdict::apply ? steps_.applied : steps_.skipped);
   communicator_.set_purpose(Purpose::control);
   return outcome;

@@ -10,7 +10,7 @@ DType resting_dtype(const Precision& precision, Segment segment) {
 
 }  // namespace
 
-DeviceStateStore::DeviceStateStore(const Engine& engine, int moments)
+DeviceStateStore::DeviceStateStore(const Engine& engine, const std::vector<float>& initial_moments)
     : masters_(engine.context().layout, engine.updated_extent(), engine.context().precision.master,
                engine.context().precision.master,
                [&](int /*unit*/, Segment segment) {
@@ -19,16 +19,20 @@ DeviceStateStore::DeviceStateStore(const Engine& engine, int moments)
                }),
       moments_(engine.context().layout, engine.updated_extent(), engine.context().precision.moment,
                engine.context().precision.moment),
-      moment_count_(moments) {
+      moment_count_(static_cast<int>(initial_moments.size())) {
   Device& device = engine.context().device;
   if (masters_.bytes() > 0) {
     master_buffer_ = device.allocate(masters_.bytes(), MemoryCategory::optimizer, "masters");
     device.ledger().add_padding(masters_.padding_bytes());
   }
-  for (int moment = 0; moment < moments; ++moment) {
-    moment_buffers_.at(static_cast<std::size_t>(moment)) =
-        device.allocate(moments_.bytes(), MemoryCategory::optimizer, "moment " + std::to_string(moment + 1));
+  for (std::size_t moment = 0; moment < initial_moments.size(); ++moment) {
+    Buffer& buffer = moment_buffers_.at(moment);
+    buffer = device.allocate(moments_.bytes(), MemoryCategory::optimizer, "moment " + std::to_string(moment + 1));
     device.ledger().add_padding(moments_.padding_bytes());
+    if (initial_moments[moment] == 0.0F) continue;  // memory comes zeroed
+    const DType dtype = engine.context().precision.moment;
+    const TensorView all(buffer.data(), buffer.bytes() / static_cast<std::int64_t>(size_of(dtype)), dtype);
+    device.run(Stream::compute, Fill{.out = all, .value = initial_moments[moment]});
   }
 }
 
