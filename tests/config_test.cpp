@@ -251,6 +251,109 @@ TEST_CASE("what cannot act is told") {
       contains(notices(R"({"training": {"eval_interval": 2, "early_stopping": {"patience": 1}}})"), "patience"));
 }
 
+TEST_CASE("each optimizer has the parameters of its own, with PyTorch's defaults") {
+  OptimizerSettings s = settings_of({tiny_gpt(), R"({"optimizer": {"type": "adagrad"}})"}).optimizer;
+  CHECK(s.type == "Adagrad");
+  CHECK(s.learning_rate == 1e-2);
+  CHECK(s.epsilon == 1e-10);
+  CHECK(s.initial_accumulator_value == 0.0);
+  CHECK_FALSE(s.decoupled_decay);
+  s = settings_of({tiny_gpt(), R"({"optimizer": {"type": "Adagrad", "params": {"lr": "auto", "eps": "auto",
+                   "lr_decay": 0.5, "initial_accumulator_value": 2, "weight_decay": 0.1}}})"})
+          .optimizer;
+  CHECK(s.learning_rate == 5e-5);
+  CHECK(s.epsilon == 1e-10);
+  CHECK(s.lr_decay == 0.5);
+  CHECK(s.initial_accumulator_value == 2.0);
+  s = settings_of(
+          {tiny_gpt(), R"({"optimizer": {"type": "Adam", "params": {"amsgrad": true, "bias_correction": false}}})"})
+          .optimizer;
+  CHECK(s.amsgrad);
+  CHECK_FALSE(s.bias_correction);
+  CHECK(s.decay_biases);
+  CHECK(s.decay_norms);
+  s = settings_of(
+          {tiny_gpt(), R"({"optimizer": {"params": {"weight_decay": 1, "weight_decay_exclude": ["layer_norm"]}}})"})
+          .optimizer;
+  CHECK(s.decay_biases);
+  CHECK_FALSE(s.decay_norms);
+  s = settings_of({tiny_gpt(), R"({"optimizer": {"params": {"weight_decay_exclude": ["bias", "layer_norm"]}}})"})
+          .optimizer;
+  CHECK_FALSE(s.decay_biases);
+  CHECK_FALSE(s.decay_norms);
+}
+
+TEST_CASE("OneCycle has DeepSpeed's defaults, and the second half is like the first unless told otherwise") {
+  SchedulerSettings s =
+      settings_of(
+          {tiny_gpt(), R"({"scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 0.1, "cycle_max_lr": 1}}})"})
+          .scheduler;
+  CHECK(s.type == "OneCycle");
+  CHECK(s.cycle_first_step_size == 2000);
+  CHECK(s.cycle_second_step_size == 2000);
+  CHECK(s.cycle_first_stair_count == 0);
+  CHECK(s.cycle_second_stair_count == 0);
+  CHECK(s.decay_step_size == 0);
+  CHECK(s.cycle_momentum);
+  CHECK(s.cycle_min_mom == 0.8);
+  CHECK(s.cycle_max_mom == 0.9);
+  s = settings_of({tiny_gpt(), R"({"optimizer": {"params": {"lr": 0.25}}, "training": {"max_steps": 30},
+        "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 0.1, "cycle_max_lr": "auto",
+        "cycle_first_step_size": "auto", "cycle_second_step_size": null, "cycle_first_stair_count": 5}}})"})
+          .scheduler;
+  CHECK(s.cycle_max_lr == 0.25);
+  CHECK(s.cycle_first_step_size == 15);
+  CHECK(s.cycle_second_step_size == 15);
+  CHECK(s.cycle_second_stair_count == 5);
+  s = settings_of({tiny_gpt(), R"({"scheduler": {"type": "LRRangeTest"}})"}).scheduler;
+  CHECK(s.lr_range_test_min_lr == 1e-3);
+  CHECK(s.lr_range_test_step_size == 2000);
+  CHECK(s.lr_range_test_step_rate == 1.0);
+  CHECK_FALSE(s.lr_range_test_staircase);
+}
+
+TEST_CASE("what a schedule or an optimizer makes void is told in one notice") {
+  struct Row {
+    const char* text;
+    const char* words;
+  };
+  const std::string cycle = R"("scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 0, "cycle_max_lr": 1)";
+  const auto notices = [&](const std::string& more, const std::string& optimizer) {
+    return resolve_texts({tiny_gpt(), "{" + cycle + more + "}}, \"optimizer\": " + optimizer + "}"}).notices;
+  };
+  const std::string adam = R"({"type": "AdamW"})";
+  const std::string sgd = R"({"type": "SGD", "params": {"momentum": 0.5}})";
+  CHECK(contains(notices("", R"({"type": "AdamW", "params": {"lr": 0.5}})"), "optimizer.params.lr: has no effect"));
+  CHECK(contains(notices("", R"({"type": "AdamW", "params": {"betas": [0.5, 0.9]}})"), "betas: have no effect"));
+  CHECK_FALSE(contains(notices(R"(, "cycle_momentum": false)", R"({"type": "AdamW", "params": {"betas": [0.5, 0.9]}})"),
+                       "betas"));
+  CHECK(contains(notices("", sgd), "optimizer.params.momentum: OneCycle moves it"));
+  CHECK(contains(notices("", R"({"type": "SGD"})"), "cycle_momentum: switched off: SGD without momentum"));
+  CHECK(contains(notices("", R"({"type": "Adagrad"})"), "cycle_momentum: switched off: Adagrad"));
+  CHECK(contains(notices(R"(, "cycle_momentum": false, "cycle_min_mom": 0.5)", adam),
+                 "cycle_min_mom: has no effect: cycle_momentum is false"));
+  CHECK(contains(notices(R"(, "decay_lr_rate": 0.5)", adam), "decay_lr_rate: has no effect: decay_step_size is 0"));
+  CHECK(contains(notices("", adam), "the cycle takes 4000 steps, more than training.max_steps 4"));
+  for (const char* type : {"SGD", "Adagrad"}) {
+    const std::string optimizer = R"("optimizer": {"type": ")" + std::string(type) + R"("})";
+    const std::string rising = R"(, "decay_step_size": 1, "decay_mom_rate": 9)";
+    CHECK_FALSE(settings_of({tiny_gpt(), "{" + cycle + rising + "}}, " + optimizer + "}"}).scheduler.cycle_momentum);
+  }
+  for (const Row& row : std::vector<Row>{
+           {R"({"optimizer": {"params": {"lr": 1}}, "scheduler": {"type": "LRRangeTest"}})", "lr: has no effect"},
+           {R"({"optimizer": {"params": {"weight_decay_exclude": ["bias"]}}})",
+            "exclude: has no effect: weight_decay is 0"},
+           {R"({"optimizer": {"type": "SGD", "params": {"dampening": 0.5}}})", "dampening: has no effect"},
+       }) {
+    INFO(row.text);
+    CHECK(contains(resolve_texts({tiny_gpt(), row.text}).notices, row.words));
+  }
+  CHECK(contains(resolve_texts({tiny_mlp(), R"({"optimizer": {"params": {"weight_decay": 0.1,
+                               "weight_decay_exclude": ["layer_norm"]}}})"})
+                     .notices,
+                 "an mlp has no \"layer_norm\""));
+}
+
 TEST_CASE("sums over several micro-batches are kept in fp32 unless told otherwise") {
   const auto sum = [](const char* text) { return settings_of({tiny_gpt(), text}).precision.grad_accum_dtype; };
   CHECK(sum(R"({"bf16": {"enabled": true}})") == "bf16");
@@ -305,6 +408,12 @@ TEST_CASE("the printed config has no auto, and read again gives the same") {
           "optimizer": {"type": "Adam", "params": {"lr": 1.25e-5, "adam_w_mode": false}}})"},
       {tiny_mlp(), R"({"bf16": {"enabled": true}, "optimizer": {"type": "SGD", "params": {"momentum": 0.9}},
           "scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": "auto", "warmup_num_steps": 3}}})"},
+      {tiny_gpt(), R"({"optimizer": {"type": "Adagrad", "params": {"lr": 1, "initial_accumulator_value": 0.5}},
+          "gradient_clipping": 1, "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": "auto"}}})"},
+      {tiny_gpt(), R"({"optimizer": {"type": "AdamW", "params": {"lr": 1, "amsgrad": true, "weight_decay": 0.1,
+          "weight_decay_exclude": ["bias"]}}, "training": {"max_steps": 90},
+          "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 0.5, "cycle_max_lr": "auto",
+          "cycle_first_step_size": "auto", "cycle_second_step_size": "auto"}}})"},
       {R"({"model": {"type": "gpt"}, "data": {"type": "text", "path": "in.txt"}, "train_batch_size": 4})"},
       {tiny_gpt(), R"({"fp16": {"enabled": true, "on_overflow": "retry"}, "training": {"eval_interval": 1,
           "early_stopping": {"patience": 1}, "spike_guard": {"action": "skip", "window": 2}}})"},

@@ -1,6 +1,7 @@
 // One curve: the same bits at every stage, every number of ranks, threads, alignments; memory and traffic as planned.
 
 #include <iostream>
+#include <set>
 
 #include "catch_compat.h"
 #include "tiny_models.h"
@@ -30,6 +31,53 @@ void require_stages_agree(const Settings& base, int ranks, const CurveOptions& o
     CHECK(curve.same_bits(reference));
     require_plan_is_kept(curve);
   }
+}
+
+struct Variant {
+  std::string name;
+  OptimizerSettings optimizer;
+  SchedulerSettings schedule;
+};
+
+std::vector<Variant> variants_of_optimizers() {
+  std::vector<Variant> variants;
+  const auto add = [&](const char* name, const char* type) -> Variant& {
+    Variant& variant = variants.emplace_back();
+    variant.name = name;
+    variant.optimizer.type = type;
+    variant.optimizer.decoupled_decay = variant.optimizer.type == "AdamW";
+    variant.optimizer.learning_rate = 0.05;
+    variant.optimizer.weight_decay = 0.1;
+    return variant;
+  };
+  const auto cycle = [](SchedulerSettings& schedule) {
+    schedule.type = "OneCycle";
+    schedule.cycle_min_lr = 1e-3;
+    schedule.cycle_max_lr = 1e-2;
+    schedule.cycle_first_step_size = 2;
+    schedule.cycle_second_step_size = 1;
+  };
+  add("AdamW, AMSGrad", "AdamW").optimizer.amsgrad = true;
+  add("Adam, AMSGrad", "Adam").optimizer.amsgrad = true;
+  add("Adam, uncorrected", "Adam").optimizer.bias_correction = false;
+  add("AdamW, biases not decayed", "AdamW").optimizer.decay_biases = false;
+  add("AdamW, norms not decayed", "AdamW").optimizer.decay_norms = false;
+  cycle(add("AdamW, cycled", "AdamW").schedule);
+  add("SGD", "SGD");
+  OptimizerSettings& dampened = add("SGD, dampened", "SGD").optimizer;
+  dampened.momentum = 0.9;
+  dampened.dampening = 0.3;
+  OptimizerSettings& nesterov = add("SGD, Nesterov", "SGD").optimizer;
+  nesterov.momentum = 0.9;
+  nesterov.nesterov = true;
+  Variant& cycled = add("SGD, cycled", "SGD");
+  cycled.optimizer.momentum = 0.9;
+  cycle(cycled.schedule);
+  add("Adagrad", "Adagrad");
+  OptimizerSettings& slowing = add("Adagrad, slowing", "Adagrad").optimizer;
+  slowing.lr_decay = 0.5;
+  slowing.initial_accumulator_value = 0.25;
+  return variants;
 }
 
 const std::vector<DType> all_dtypes = {DType::f32, DType::bf16, DType::f16};
@@ -116,6 +164,34 @@ TEST_CASE("The number of ranks does not change a bit, with the same micro-batch 
   }
 }
 
+TEST_CASE("Every variant of every optimizer gives the same bits at every stage and number of ranks, and plan is held") {
+  const std::vector<Variant> variants = variants_of_optimizers();
+  std::set<std::uint64_t> checksums;
+  for (const Variant& variant : variants) {
+    for (const DType dtype : all_dtypes) {
+      Settings settings = with_batch(tiny_gpt(), 2, 12, 1);
+      settings.training.max_steps = 5;
+      settings.optimizer = variant.optimizer;
+      settings.scheduler = variant.schedule;
+      settings.precision.preset = name_of(dtype);
+      settings.precision.grad_accum_dtype = "fp32";
+      settings.loss_scale.initial_scale_power = 4;
+      const Dataset data = data_for(settings);
+      const Curve reference = trace_curve(at(settings, 1, 0), data, 1);
+      require_plan_is_kept(reference);
+      CHECK(checksums.insert(reference.checksum).second);  // no two variants are the same
+      for (const int ranks : {1, 2, 4}) {
+        for (int stage = ranks == 1 ? 1 : 0; stage <= 3; ++stage) {
+          INFO(variant.name << ", " << name_of(dtype) << ", " << ranks << " ranks, stage " << stage);
+          const Curve curve = trace_curve(at(settings, ranks, stage), data, ranks);
+          CHECK(curve.same_bits(reference));
+          require_plan_is_kept(curve);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE(
     "Threads, alignment of buffers, recomputation, pretended nodes, queued streams and repetition change no bit") {
   for (const DType dtype : all_dtypes) {
@@ -188,14 +264,24 @@ TEST_CASE("Model states are the formula's bytes exactly where tensors need no pa
   base.model.mlp.bias = false;
   base.training.max_steps = 1;
   const Dataset data = data_for(base);
-  for (const std::string optimizer : {"AdamW", "SGD"}) {
+  std::vector<std::pair<OptimizerSettings, int>> optimizers(5);  // and how many moments each has
+  optimizers[0] = {{}, 2};
+  optimizers[1].first.amsgrad = true;
+  optimizers[1].second = 3;
+  optimizers[2].first.type = optimizers[3].first.type = "SGD";
+  optimizers[3].first.momentum = 0.9;
+  optimizers[3].second = 1;
+  optimizers[4].first.type = "Adagrad";
+  optimizers[4].first.initial_accumulator_value = 1.0;
+  optimizers[4].second = 1;
+  for (const auto& [optimizer, moments] : optimizers) {
     for (const DType dtype : all_dtypes) {
       for (const int ranks : {1, 2, 4}) {
         for (const int accumulation : {1, 4}) {
           for (int stage = 0; stage <= 3; ++stage) {
             INFO("stage " << stage << ", " << ranks << " ranks, A = " << accumulation << ", " << name_of(dtype));
             Settings settings = with_batch(base, 2, accumulation, ranks);
-            settings.optimizer.type = optimizer;
+            settings.optimizer = optimizer;
             settings.precision.preset = name_of(dtype);
             settings.loss_scale.initial_scale_power = 4;
             settings.zero.stage = stage;
@@ -207,6 +293,9 @@ TEST_CASE("Model states are the formula's bytes exactly where tensors need no pa
                 bytes(MemoryCategory::parameters) + bytes(MemoryCategory::gradients) + bytes(MemoryCategory::optimizer);
             CHECK(static_cast<double>(states) == curve.plan.formula_bytes * static_cast<double>(curve.plan.parameters));
             CHECK(curve.padding == 0);
+            const Precision precision = make_precision({std::string(name_of(dtype)), "", ""}, accumulation);
+            CHECK(curve.plan.formula_bytes ==
+                  formula_bytes_per_parameter(stage, ranks, precision, accumulation, moments));
           }
         }
       }

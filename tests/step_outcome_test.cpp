@@ -51,8 +51,8 @@ Curve require_one_curve(const Settings& settings, const std::vector<int>& ranks)
 
 Settings fp16_gpt() {
   Settings settings = with_batch(tiny_gpt(), 2, 12, 1);
-  settings.dtype = DType::f16;
-  settings.grad_accum_dtype = "fp32";
+  settings.precision.preset = "fp16";
+  settings.precision.grad_accum_dtype = "fp32";
   settings.model.gpt.embd_pdrop = settings.model.gpt.resid_pdrop = settings.model.gpt.attn_pdrop = 0.1;
   settings.loss_scale.on_overflow = OnOverflow::retry;
   return settings;
@@ -61,7 +61,7 @@ Settings fp16_gpt() {
 // SGD without momentum, so that a weight moves by lr times the gradient.
 Settings fp16_mlp() {
   Settings settings = with_batch(tiny_mlp(), 4, 1, 1);
-  settings.dtype = DType::f16;
+  settings.precision.preset = "fp16";
   settings.optimizer.momentum = 0.0;
   settings.gradient_clipping = 0.0;
   return settings;
@@ -233,7 +233,7 @@ TEST_CASE("In bf16 gradients that are not finite skip the step or stop the run; 
         for (int stage = 0; stage <= 3; ++stage) {
           INFO("stage " << stage << ", " << ranks << " ranks, " << name_of(dtype) << ", check " << checks);
           Settings here = with_batch(settings, 2, 2, ranks);
-          here.dtype = dtype;
+          here.precision.preset = name_of(dtype);
           here.bf16_check_grad_overflow = checks;
           here.zero.stage = stage;
           std::string culprit;

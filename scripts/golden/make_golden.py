@@ -3,11 +3,11 @@
 
 Run by hand, in a virtual environment outside the repository that has torch and numpy:
 
-    python scripts/golden/make_golden.py [--deepspeed path/to/deepspeed/runtime/lr_schedules.py]
+    python scripts/golden/make_golden.py --deepspeed path/to/deepspeed/runtime/lr_schedules.py
                                          [--deepspeed-scaler path/to/deepspeed/runtime/fp16/loss_scaler.py]
 
-With --deepspeed the learning rates come from DeepSpeed's own schedulers (that one file, taken from an unpacked source
-archive), and are checked against the formulas below; without it they come from the formulas alone.
+Learning rates and momenta come from DeepSpeed's own schedulers (that one file, of an unpacked source archive of the
+package, which need not be installed). --only writes some of the files: --only optimizers --only schedules.
 
 Sequences of loss scales (loss_scales.py) are made from DeepSpeed's own class, PyTorch's GradScaler and apex's rule,
 with --deepspeed-scaler only.
@@ -15,7 +15,7 @@ with --deepspeed-scaler only.
 A .golden file is one line of JSON, then raw little-endian numbers. "tensors" in the JSON maps a name to its dtype
 (float32, float64, int32), shape and offset in bytes after the line. tests/golden_file.h reads it.
 
-What is in the file of a model (RUN is adamw, adam, sgd or sgd_clipped; the batch is the same one in every step):
+What is in the file of a model (RUN is the name of an optimizer's set-up; the batch is the same one in every step):
 
     tokens, targets            [B, T]; or features [B, F] with targets [B] (classes) or [B, outputs]
     initial/NAME               float32 weights; Linear weights are [out, in]
@@ -46,11 +46,38 @@ from torch.nn import functional as F
 from loss_scales import write_loss_scales
 
 SEED = 20240607
+# Entries are arguments of the class in torch.optim but for: clipping, the largest norm; bias_correction, false as in
+# DeepSpeed's Adam; exclude, kinds of tensors without weight decay; schedule, one of DeepSpeed's.
 RUNS = {
     "adamw": dict(type="AdamW", lr=1e-3, betas=[0.9, 0.999], eps=1e-8, weight_decay=0.1),
     "adam": dict(type="Adam", lr=1e-3, betas=[0.9, 0.999], eps=1e-8, weight_decay=0.01),  # coupled decay
     "sgd": dict(type="SGD", lr=0.1, momentum=0.9, weight_decay=0.0),
     "sgd_clipped": dict(type="SGD", lr=0.1, momentum=0.9, weight_decay=0.0, clipping=0.5),
+}
+CYCLE = dict(cycle_min_lr=2e-4, cycle_max_lr=4e-3, cycle_first_step_size=12, cycle_second_step_size=20,
+             decay_step_size=5, decay_lr_rate=0.5, cycle_min_mom=0.7, cycle_max_mom=0.92, decay_mom_rate=0.01)
+OPTIMIZERS = {
+    "adamw": dict(type="AdamW", lr=2e-3, betas=[0.9, 0.99], eps=1e-8, weight_decay=0.1),
+    "adamw_excluding_biases": dict(type="AdamW", lr=2e-3, betas=[0.9, 0.99], eps=1e-8, weight_decay=0.5,
+                                   exclude=["bias"]),
+    "adamw_excluding_norms": dict(type="AdamW", lr=2e-3, betas=[0.9, 0.99], eps=1e-8, weight_decay=0.5,
+                                  exclude=["bias", "layer_norm"]),
+    "adamw_amsgrad": dict(type="AdamW", lr=5e-3, betas=[0.8, 0.9], eps=1e-8, weight_decay=0.1, amsgrad=True),
+    "adamw_cycled": dict(type="AdamW", lr=1.0, betas=[0.9, 0.999], eps=1e-8, weight_decay=0.1,
+                         schedule=dict(type="OneCycle", params=CYCLE)),
+    "adam": dict(type="Adam", lr=2e-3, betas=[0.9, 0.99], eps=1e-8, weight_decay=0.01),
+    "adam_amsgrad": dict(type="Adam", lr=5e-3, betas=[0.8, 0.9], eps=1e-8, weight_decay=0.01, amsgrad=True),
+    "adam_uncorrected": dict(type="Adam", lr=5e-4, betas=[0.9, 0.99], eps=1e-6, weight_decay=0.0,
+                             bias_correction=False),
+    "sgd": dict(type="SGD", lr=0.05, weight_decay=0.01),
+    "sgd_momentum": dict(type="SGD", lr=0.01, momentum=0.9, weight_decay=0.01, exclude=["layer_norm"]),
+    "sgd_dampened": dict(type="SGD", lr=0.05, momentum=0.8, dampening=0.4, weight_decay=0.0, clipping=0.5),
+    "sgd_nesterov": dict(type="SGD", lr=0.01, momentum=0.9, nesterov=True, weight_decay=0.01),
+    "sgd_cycled": dict(type="SGD", lr=1.0, momentum=0.5, weight_decay=0.01,
+                       schedule=dict(type="OneCycle", params=dict(CYCLE, cycle_min_lr=5e-3, cycle_max_lr=0.1))),
+    "adagrad": dict(type="Adagrad", lr=1e-2, eps=1e-10, weight_decay=0.0),
+    "adagrad_slowing": dict(type="Adagrad", lr=2e-2, eps=1e-8, lr_decay=0.05, initial_accumulator_value=0.01,
+                            weight_decay=0.01),
 }
 
 
@@ -177,15 +204,43 @@ def initial_weights(shapes, deviation, random):
     return weights
 
 
-def train(loss_of, model, initial, batch, run, steps, dtype):
+def kind_of(name):
+    """As weight_decay_exclude names them; None: a matrix or a table."""
+    if ".ln_" in name or name.startswith("ln_"):
+        return "layer_norm"
+    return "bias" if name.endswith(".bias") else None
+
+
+def make_optimizer(run, weights):
+    own = ("type", "clipping", "bias_correction", "exclude", "schedule")
+    options = {key: value for key, value in run.items() if key not in own}
+    excluded = {name for name in weights if kind_of(name) in run.get("exclude", [])}
+    groups = [{"params": [w for name, w in weights.items() if name not in excluded]}]
+    if excluded:
+        groups.append({"params": [weights[name] for name in excluded], "weight_decay": 0.0})
+    optimizer = getattr(torch.optim, run["type"])(groups, foreach=False, **options)
+    if not run.get("bias_correction", True):
+        # PyTorch's Adam always corrects; after so many steps the corrections have become 1 exactly.
+        for w in weights.values():
+            optimizer.state[w] = {"step": torch.tensor(1e6), "exp_avg": torch.zeros_like(w),
+                                  "exp_avg_sq": torch.zeros_like(w)}
+    return optimizer
+
+
+def train(loss_of, model, initial, batch, run, steps, dtype, schedulers=None):
     """Losses, gradient norms, first gradients and final weights."""
     weights = {name: nn.Parameter(torch.tensor(value, dtype=dtype)) for name, value in initial.items()}
     batch = {
         name: torch.from_numpy(value).to(dtype) if value.dtype == np.float32 else torch.from_numpy(value).long()
         for name, value in batch.items()
     }
-    options = {key: value for key, value in run.items() if key not in ("type", "clipping")}
-    optimizer = getattr(torch.optim, run["type"])(list(weights.values()), foreach=False, **options)
+    optimizer = make_optimizer(run, weights)
+    schedule = run.get("schedule")
+    if schedule:
+        # DeepSpeed's schedulers move betas only: SGD takes its momentum from an Adam that is scheduled in its place.
+        sgd = run["type"] == "SGD"
+        scheduled = torch.optim.Adam([nn.Parameter(torch.zeros(1))]) if sgd else optimizer
+        scheduler = getattr(schedulers, schedule["type"])(scheduled, **schedule["params"])
     losses, norms, gradients = [], [], None
     for _ in range(steps):
         optimizer.zero_grad()
@@ -196,7 +251,13 @@ def train(loss_of, model, initial, batch, run, steps, dtype):
         norm = nn.utils.clip_grad_norm_(list(weights.values()), run.get("clipping", math.inf), foreach=False)
         losses.append(loss.item())
         norms.append(norm.item())
+        if schedule and sgd:
+            for group in optimizer.param_groups:
+                group["lr"] = scheduled.param_groups[0]["lr"]
+                group["momentum"] = scheduled.param_groups[0]["betas"][0]
         optimizer.step()
+        if schedule:
+            scheduler.step()
     final = {name: w.detach().numpy() for name, w in weights.items()}
     return np.array(losses), np.array(norms), gradients, final
 
@@ -216,19 +277,19 @@ def distances(single, double):
     return result
 
 
-def write_model(path, model, loss_of, shapes, batch, random, deviation, runs, steps, finals32=(), finals64=(),
-                gradient32=False):
+def write_model(path, model, loss_of, shapes, batch, random, deviation, used, steps, finals32=(), finals64=(),
+                gradient32=False, schedulers=None):
     """Every number in float32 as PyTorch has it and in float64; big tensors only where asked for."""
     initial = initial_weights(shapes, deviation, random)
-    used = {run: RUNS[run] for run in runs}
     writer = GoldenWriter({"model": model, "steps": steps, "runs": used, "distance": {}})
     for name, values in batch.items():
         writer.add(name, values)
     for name, values in initial.items():
         writer.add("initial/" + name, values)
     for index, (run, options) in enumerate(used.items()):
-        loss, norm, gradient, final = train(loss_of, model, initial, batch, options, steps, torch.float32)
-        loss64, norm64, gradient64, final64 = train(loss_of, model, initial, batch, options, steps, torch.float64)
+        loss, norm, gradient, final = train(loss_of, model, initial, batch, options, steps, torch.float32, schedulers)
+        loss64, norm64, gradient64, final64 = train(loss_of, model, initial, batch, options, steps, torch.float64,
+                                                    schedulers)
         if index == 0:  # the first gradients are the same in every run
             writer.header["distance"]["gradient"] = distances(gradient, gradient64)
             for name in initial:
@@ -257,12 +318,16 @@ def text_batch(model, count, random):
     return {"tokens": tokens[:, :-1].copy(), "targets": tokens[:, 1:].copy()}
 
 
+def some_runs(*names):
+    return {name: RUNS[name] for name in names}
+
+
 def write_models(folder):
     gpt = dict(type="gpt", n_layer=2, n_head=3, n_embd=48, n_positions=24, vocab_size=67, n_inner=None,
                activation_function="gelu_new", bias=True, tie_word_embeddings=True, layer_norm_epsilon=1e-5)
     random = np.random.RandomState(SEED)
     write_model(folder / "gpt.golden", gpt, gpt_loss, gpt_shapes(gpt), text_batch(gpt, 4, random), random, 0.05,
-                ["adamw", "sgd", "adam", "sgd_clipped"], 20, finals32=["sgd"], finals64=["sgd", "adamw"],
+                some_runs("adamw", "sgd", "adam", "sgd_clipped"), 20, finals32=["sgd"], finals64=["sgd", "adamw"],
                 gradient32=True)
 
     small = dict(gpt, n_head=2, n_embd=24, n_positions=12, vocab_size=31)
@@ -274,7 +339,7 @@ def write_models(folder):
     for name, model in variants.items():
         random = np.random.RandomState(SEED + 1)
         write_model(folder / f"{name}.golden", model, gpt_loss, gpt_shapes(model), text_batch(model, 3, random), random,
-                    0.08, ["adamw", "sgd"], 10)
+                    0.08, some_runs("adamw", "sgd"), 10)
 
     random = np.random.RandomState(SEED + 2)
     mlp = dict(type="mlp", layers=[16, 32, 8, 3], activation="tanh", bias=True, loss="cross_entropy")
@@ -282,7 +347,7 @@ def write_models(folder):
         "features": random.normal(size=(20, 16)).astype(np.float32),
         "targets": random.randint(3, size=20).astype(np.int32),
     }
-    every = list(RUNS)
+    every = RUNS
     write_model(folder / "mlp_classes.golden", mlp, mlp_loss, mlp_shapes(mlp), batch, random, 0.3, every, 20,
                 finals32=every, finals64=every, gradient32=True)
 
@@ -290,77 +355,103 @@ def write_models(folder):
     features = random.normal(size=(16, 8)).astype(np.float32)
     targets = (features @ random.normal(size=(8, 1)) + 0.1 * random.normal(size=(16, 1))).astype(np.float32)
     batch = {"features": features, "targets": targets}
-    every = ["adamw", "adam"]
+    every = some_runs("adamw", "adam")
     write_model(folder / "mlp_squares.golden", mlp, mlp_loss, mlp_shapes(mlp), batch, random, 0.3, every, 20,
                 finals32=every, finals64=every, gradient32=True)
 
 
+def write_optimizers(path, schedulers):
+    """Every variant of every optimizer over 50 steps of a GPT so small that all final weights fit."""
+    gpt = dict(type="gpt", n_layer=1, n_head=2, n_embd=16, n_positions=8, vocab_size=19, n_inner=24,
+               activation_function="gelu_new", bias=True, tie_word_embeddings=True, layer_norm_epsilon=1e-5)
+    random = np.random.RandomState(SEED + 3)
+    write_model(path, gpt, gpt_loss, gpt_shapes(gpt), text_batch(gpt, 12, random), random, 0.2, OPTIMIZERS, 50,
+                finals64=OPTIMIZERS, schedulers=schedulers)
+
+
 # --- learning rates --------------------------------------------------------------------------------------------------
 
+# Name, type, parameters, class in torch.optim and its arguments.
+ADAM = ("AdamW", dict(lr=3e-4, betas=(0.9, 0.999)))
+SGD = ("SGD", dict(lr=6e-4))
+QANET = dict(cycle_min_lr=0.004, cycle_max_lr=0.015, cycle_first_step_size=200, cycle_second_step_size=100,
+             cycle_first_stair_count=100, cycle_second_stair_count=100, decay_step_size=100, decay_lr_rate=0.01)
 SCHEDULES = [
-    ("constant", None, {}, 3e-4),
-    ("warmup, log", "WarmupLR", dict(warmup_min_lr=0.0, warmup_max_lr=1e-3, warmup_num_steps=10), 3e-4),
+    ("constant", None, {}, ADAM),
+    ("warmup, defaults", "WarmupLR", {}, ADAM),
+    ("warmup, log", "WarmupLR", dict(warmup_min_lr=0.0, warmup_max_lr=1e-3, warmup_num_steps=10), ADAM),
     ("warmup, linear", "WarmupLR",
-     dict(warmup_min_lr=1e-5, warmup_max_lr=1e-2, warmup_num_steps=20, warmup_type="linear"), 3e-4),
+     dict(warmup_min_lr=1e-5, warmup_max_lr=1e-2, warmup_num_steps=320, warmup_type="linear"), ADAM),
     ("warmup over one step counts as two", "WarmupLR",
-     dict(warmup_min_lr=1e-4, warmup_max_lr=1e-3, warmup_num_steps=1), 3e-4),
+     dict(warmup_min_lr=1e-4, warmup_max_lr=1e-3, warmup_num_steps=1), ADAM),
     ("warmup longer than the run", "WarmupLR",
-     dict(warmup_min_lr=0.0, warmup_max_lr=1e-3, warmup_num_steps=1000), 3e-4),
+     dict(warmup_min_lr=0.0, warmup_max_lr=1e-3, warmup_num_steps=4000), SGD),
+    ("decay, defaults", "WarmupDecayLR", dict(total_num_steps=1000), ADAM),
     ("decay, log", "WarmupDecayLR",
-     dict(total_num_steps=60, warmup_min_lr=0.0, warmup_max_lr=1e-3, warmup_num_steps=10), 3e-4),
+     dict(total_num_steps=900, warmup_min_lr=0.0, warmup_max_lr=1e-3, warmup_num_steps=150), ADAM),
     ("decay, linear", "WarmupDecayLR",
-     dict(total_num_steps=100, warmup_min_lr=1e-4, warmup_max_lr=2e-3, warmup_num_steps=10, warmup_type="linear"),
-     3e-4),
+     dict(total_num_steps=1000, warmup_min_lr=1e-4, warmup_max_lr=2e-3, warmup_num_steps=10, warmup_type="linear"),
+     ADAM),
     ("decay shorter than its warmup", "WarmupDecayLR",
-     dict(total_num_steps=20, warmup_min_lr=0.0, warmup_max_lr=1e-3, warmup_num_steps=50), 3e-4),
-    ("cosine, log", "WarmupCosineLR", dict(total_num_steps=80, warmup_num_steps=10), 3e-4),
+     dict(total_num_steps=20, warmup_min_lr=0.0, warmup_max_lr=1e-3, warmup_num_steps=50), ADAM),
+    ("cosine, defaults", "WarmupCosineLR", dict(total_num_steps=1500), ADAM),
+    ("cosine, log", "WarmupCosineLR", dict(total_num_steps=800, warmup_num_steps=70), SGD),
     ("cosine, linear, with floors", "WarmupCosineLR",
-     dict(total_num_steps=100, warmup_num_steps=5, warmup_min_ratio=0.1, cos_min_ratio=0.2, warmup_type="linear"),
-     6e-4),
-    ("cosine shorter than its warmup", "WarmupCosineLR", dict(total_num_steps=20, warmup_num_steps=50), 3e-4),
+     dict(total_num_steps=1000, warmup_num_steps=5, warmup_min_ratio=0.1, cos_min_ratio=0.2, warmup_type="linear"),
+     SGD),
+    ("cosine shorter than its warmup", "WarmupCosineLR", dict(total_num_steps=20, warmup_num_steps=50), ADAM),
+    ("cycle, defaults", "OneCycle", dict(cycle_min_lr=1e-4, cycle_max_lr=1e-3), ADAM),
+    ("cycle and rest", "OneCycle", dict(cycle_min_lr=1e-4, cycle_max_lr=1e-3, cycle_first_step_size=230), ADAM),
+    ("cycle, second half longer, momentum of its own", "OneCycle",
+     dict(cycle_min_lr=3e-5, cycle_max_lr=7e-3, cycle_first_step_size=37, cycle_second_step_size=311,
+          cycle_min_mom=0.71, cycle_max_mom=0.97), ADAM),
+    ("cycle, stairs and decay", "OneCycle", QANET, ADAM),
+    ("cycle, stairs on one side", "OneCycle",
+     dict(cycle_min_lr=1e-4, cycle_max_lr=1e-2, cycle_first_step_size=333, cycle_second_step_size=77,
+          cycle_first_stair_count=7, cycle_second_stair_count=0), ADAM),
+    ("cycle, the first half's stairs in both", "OneCycle",
+     dict(cycle_min_lr=1e-4, cycle_max_lr=1e-2, cycle_first_step_size=100, cycle_second_step_size=57,
+          cycle_first_stair_count=3), ADAM),
+    ("cycle, more stairs than steps", "OneCycle",
+     dict(cycle_min_lr=1e-4, cycle_max_lr=1e-2, cycle_first_step_size=13, cycle_second_step_size=400,
+          cycle_first_stair_count=40), ADAM),
+    ("cycle without a way down", "OneCycle",
+     dict(cycle_min_lr=1e-4, cycle_max_lr=1e-2, cycle_first_step_size=300, cycle_second_step_size=0), ADAM),
+    ("cycle, rate and momentum decay", "OneCycle",
+     dict(cycle_min_lr=1e-3, cycle_max_lr=1e-2, cycle_first_step_size=111, cycle_second_step_size=222,
+          decay_step_size=50, decay_lr_rate=0.3, decay_mom_rate=0.004), ADAM),
+    ("cycle, momentum decays alone", "OneCycle",
+     dict(cycle_min_lr=1e-3, cycle_max_lr=1e-2, cycle_first_step_size=100, decay_step_size=70, decay_mom_rate=0.004),
+     ADAM),
+    ("cycle, decay rates without a size", "OneCycle",
+     dict(cycle_min_lr=1e-3, cycle_max_lr=1e-2, cycle_first_step_size=100, decay_lr_rate=0.1, decay_mom_rate=0.1),
+     ADAM),
+    ("cycle of the rate alone", "OneCycle",
+     dict(cycle_min_lr=1e-4, cycle_max_lr=1e-2, cycle_first_step_size=130, cycle_momentum=False, decay_step_size=9,
+          decay_lr_rate=0.02), ADAM),
+    ("cycle, an optimizer without betas", "OneCycle", QANET, SGD),
+    ("range test, defaults", "LRRangeTest", {}, ADAM),
+    ("range test, continuous", "LRRangeTest",
+     dict(lr_range_test_min_lr=1e-5, lr_range_test_step_size=30, lr_range_test_step_rate=5.0), SGD),
+    ("range test, staircase", "LRRangeTest",
+     dict(lr_range_test_min_lr=1e-6, lr_range_test_step_size=7, lr_range_test_step_rate=0.3,
+          lr_range_test_staircase=True), ADAM),
 ]
 
 
-def rate_by_formula(kind, p, optimizer_lr, update):
-    """The rate of update number `update`, from 1; DeepSpeed's counter then stands at update - 2."""
-    if kind is None:
-        return optimizer_lr
-    i = update - 2
-    n = max(2, p["warmup_num_steps"])
-    total = p.get("total_num_steps", 0)
-    if 0 <= i < n:
-        rising = i / n if p.get("warmup_type", "log") == "linear" else math.log(i + 1) / math.log(n)
-    if kind == "WarmupCosineLR":
-        if i < 0:
-            return 0.0
-        if i < n:
-            floor = p.get("warmup_min_ratio", 0.0)
-            return optimizer_lr * (floor + (1 - floor) * rising)
-        progress = min(1.0, (i - n + 1) / max(1, total - n))
-        floor = p.get("cos_min_ratio", 1e-4)
-        return optimizer_lr * max(0.0, floor + (1 - floor) * (1 + math.cos(math.pi * progress)) / 2)
-    low, high = p["warmup_min_lr"], p["warmup_max_lr"]
-    if i < 0:
-        gamma = 0.0
-    elif i < n:
-        gamma = rising
-    elif kind == "WarmupLR":
-        gamma = 1.0
-    else:
-        gamma = max(0.0, (total - i) / max(1, total - n))
-    return low + (high - low) * gamma
-
-
-def rates_by_deepspeed(module, kind, p, optimizer_lr, updates):
-    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=optimizer_lr)
-    if kind is None:
-        return [optimizer_lr] * updates
-    scheduler = getattr(module, kind)(optimizer, **p)
-    rates = []
+def values_by_deepspeed(module, kind, p, optimizer, updates):
+    """Rates, first and second betas that the updates use; the betas are None for an optimizer without them."""
+    name, options = optimizer
+    optimizer = getattr(torch.optim, name)([nn.Parameter(torch.zeros(1))], **options)
+    scheduler = getattr(module, kind)(optimizer, **p) if kind else None
+    rates, betas = [], []
     for _ in range(updates):
-        rates.append(float(optimizer.param_groups[0]["lr"]))
-        scheduler.step()
-    return rates
+        group = optimizer.param_groups[0]
+        rates.append(float(group["lr"]))
+        betas.append(group.get("betas"))
+        if scheduler:
+            scheduler.step()
+    return rates, None if betas[0] is None else betas
 
 
 def load_schedulers(path):
@@ -377,21 +468,20 @@ def load_schedulers(path):
     return module
 
 
-def write_schedules(path, deepspeed):
-    module = load_schedulers(deepspeed) if deepspeed else None
-    updates = 100
-    writer = GoldenWriter({"cases": [], "origin": "DeepSpeed" if module else "formulas"})
-    for name, kind, parameters, optimizer_lr in SCHEDULES:
-        rates = [rate_by_formula(kind, parameters, optimizer_lr, k) for k in range(1, updates + 1)]
-        if module:
-            theirs = rates_by_deepspeed(module, kind, parameters, optimizer_lr, updates)
-            if not np.allclose(rates, theirs, rtol=1e-13, atol=0.0):
-                different = [k + 1 for k in range(updates) if not math.isclose(rates[k], theirs[k], rel_tol=1e-13)]
-                raise SystemExit(f"{name}: formulas and DeepSpeed differ at updates {different}")
-            rates = theirs
+def write_schedules(path, module):
+    updates = 1000
+    writer = GoldenWriter({"cases": []})
+    for name, kind, parameters, optimizer in SCHEDULES:
+        rates, betas = values_by_deepspeed(module, kind, parameters, optimizer, updates)
         writer.header["cases"].append(
-            {"name": name, "type": kind or "", "params": parameters, "optimizer_lr": optimizer_lr})
+            {"name": name, "type": kind or "", "params": parameters, "optimizer_lr": optimizer[1]["lr"],
+             "betas": optimizer[1].get("betas")})
         writer.add(name, np.array(rates, dtype=np.float64))
+        if betas and any(pair != betas[-1] for pair in betas):
+            writer.add(name + "/beta1", np.array([pair[0] for pair in betas], dtype=np.float64))
+            writer.add(name + "/beta2", np.array([pair[1] for pair in betas], dtype=np.float64))
+        elif betas:
+            assert betas[-1] == optimizer[1]["betas"], name  # not moved
     writer.write(path)
 
 
@@ -399,15 +489,23 @@ def main():
     parser = argparse.ArgumentParser(description="Writes tests/golden/*.golden; the file's head says what and how.")
     default = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"
     parser.add_argument("--output", type=pathlib.Path, default=default, help="folder to write into")
-    parser.add_argument("--deepspeed", type=pathlib.Path, help="DeepSpeed's lr_schedules.py")
+    parser.add_argument("--deepspeed", type=pathlib.Path, required=True, help="DeepSpeed's lr_schedules.py")
     parser.add_argument("--deepspeed-scaler", type=pathlib.Path, help="DeepSpeed's loss_scaler.py")
+    parts = ["models", "optimizers", "schedules", "loss_scales"]
+    parser.add_argument("--only", choices=parts, action="append", help="a part of the files")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     arguments.output.mkdir(parents=True, exist_ok=True)
-    write_models(arguments.output)
-    write_schedules(arguments.output / "schedules.golden", arguments.deepspeed)
-    if arguments.deepspeed_scaler:
+    schedulers = load_schedulers(arguments.deepspeed)
+    wanted = arguments.only or parts
+    if "models" in wanted:
+        write_models(arguments.output)
+    if "optimizers" in wanted:
+        write_optimizers(arguments.output / "optimizers.golden", schedulers)
+    if "schedules" in wanted:
+        write_schedules(arguments.output / "schedules.golden", schedulers)
+    if "loss_scales" in wanted and arguments.deepspeed_scaler:
         writer = GoldenWriter({"cases": []})
         write_loss_scales(writer, arguments.deepspeed_scaler, SEED)
         writer.write(arguments.output / "loss_scales.golden")

@@ -245,6 +245,11 @@ class Checker {
     for (const Json& element : value) {
       if (key.type == KeyType::strings) {
         if (!element.is_string()) return found;
+        const auto& word = element.get_ref<const std::string&>();
+        if (!key.choices.empty() && std::find(key.choices.begin(), key.choices.end(), word) == key.choices.end()) {
+          const std::string near = nearest_word(word, key.choices);
+          return found + (near.empty() ? "" : "; did you mean \"" + near + "\"?");
+        }
         out.push_back(element);
         continue;
       }

@@ -39,6 +39,7 @@ const std::vector<Key>& key_table() {
     add_own_keys(rows);
     add_general_keys(rows);
     add_optimizer_keys(rows);
+    add_scheduler_keys(rows);
     add_zero_keys(rows);
     add_other_sections(rows);
     return rows;
@@ -80,6 +81,14 @@ std::string list_text(const Key& key, const std::string& what) {
   return text + what + range_text(key);
 }
 
+std::string list_of_words_text(const Key& key) {
+  std::string text = "a list of";
+  for (const std::string& word : key.choices) {
+    text += (&word == &key.choices.front() ? " \"" : &word == &key.choices.back() ? " and \"" : ", \"") + word + "\"";
+  }
+  return text;
+}
+
 std::string base_text(const Key& key) {
   switch (key.type) {
     case KeyType::section: return "a section { ... }";
@@ -91,7 +100,7 @@ std::string base_text(const Key& key) {
     case KeyType::path: return key.choices.empty() ? "a path in quotes" : "";
     case KeyType::integers: return list_text(key, "integers");
     case KeyType::numbers: return list_text(key, "numbers");
-    case KeyType::strings: return list_text(key, "texts");
+    case KeyType::strings: return key.choices.empty() ? list_text(key, "texts") : list_of_words_text(key);
     case KeyType::anything: break;
   }
   return "anything";
@@ -102,7 +111,9 @@ std::string base_text(const Key& key) {
 std::string describe_allowed(const Key& key) {
   std::vector<std::string> parts;
   if (const std::string base = base_text(key); !base.empty()) parts.push_back(base);
-  for (const std::string& word : key.choices) parts.push_back("\"" + word + "\"");
+  if (key.type != KeyType::strings) {
+    for (const std::string& word : key.choices) parts.push_back("\"" + word + "\"");
+  }
   if (key.type == KeyType::path && !key.choices.empty()) parts.emplace_back("a path");
   if (key.may_be_auto) parts.emplace_back("\"auto\"");
   if (key.may_be_null) parts.emplace_back("null");

@@ -48,7 +48,7 @@ struct Key {
   double minimum = -std::numeric_limits<double>::infinity(), maximum = std::numeric_limits<double>::infinity();
   bool minimum_excluded = false, maximum_excluded = false;
   std::size_t shortest = 0, longest = std::numeric_limits<std::size_t>::max();  // of lists
-  std::vector<std::string> choices;
+  std::vector<std::string> choices;  // of a choice, besides a path, or the elements of a list of strings
   bool any_case = false;
   std::vector<std::pair<std::string, std::string>> not_here;  // known choices that are refused, and what to use
   std::string other_choices;                                  // what to use in place of any other choice
@@ -84,6 +84,7 @@ void add_own_keys(std::vector<Key>& table);
 void add_general_keys(std::vector<Key>& table);
 void add_precision_keys(std::vector<Key>& table);
 void add_optimizer_keys(std::vector<Key>& table);
+void add_scheduler_keys(std::vector<Key>& table);
 void add_zero_keys(std::vector<Key>& table);
 void add_other_sections(std::vector<Key>& table);
 

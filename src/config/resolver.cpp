@@ -41,6 +41,14 @@ bool Resolver::known(std::initializer_list<const char*> paths) const {
   });
 }
 
+bool Resolver::differs_from_default(const std::string& path) const {
+  const auto value = checked_.given.find(path);
+  if (value == checked_.given.end()) return false;
+  const auto row = std::find_if(key_table().begin(), key_table().end(),
+                                [&](const Key& key) { return key.path == path && applies(key); });
+  return row == key_table().end() || !row->fallback || *row->fallback != value->second;
+}
+
 bool Resolver::holds_auto(const std::string& path) const {
   const auto value = values_.find(path);
   return value != values_.end() && is_auto(value->second);

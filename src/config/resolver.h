@@ -32,10 +32,18 @@ class Resolver {
   void resolve_model();
   void resolve_data();
   void resolve_optimizer();
+  void resolve_momentum();
+  void resolve_excluded_decay();
   void resolve_scheduler();
+  void resolve_warmup();
+  void resolve_cycle();
+  void resolve_cycle_momentum();
   void resolve_zero();
   void resolve_guards();
   void resolve_rest();
+
+  OptimizerSettings optimizer_settings() const;
+  SchedulerSettings scheduler_settings() const;
 
   bool given(const std::string& path) const { return checked_.given.contains(path); }
   bool is(const std::string& selector, const std::string& type) const;
@@ -52,7 +60,8 @@ class Resolver {
   void problem(const std::string& path, const std::string& text);
   void notice(const std::string& path, const std::string& text);
   bool applies(const Key& key) const;
-  std::string preset() const;  // the name of the precision's (core/precision.h)
+  bool differs_from_default(const std::string& path) const;  // given, and not as the table has it
+  std::string preset() const;                                // the name of the precision's (core/precision.h)
   void set_precision(Settings& settings) const;
 
   const ConfigTree& tree_;

@@ -75,35 +75,8 @@ Settings Resolver::to_settings() const {
   s.batch.micro = integer("train_micro_batch_size_per_gpu");
   s.batch.accumulation = integer("gradient_accumulation_steps");
 
-  s.optimizer.type = word("optimizer.type");
-  s.optimizer.learning_rate = real("optimizer.params.lr");
-  s.optimizer.weight_decay = real("optimizer.params.weight_decay");
-  if (s.optimizer.type == "SGD") {
-    s.optimizer.momentum = real("optimizer.params.momentum");
-    s.optimizer.dampening = real("optimizer.params.dampening");
-    s.optimizer.nesterov = flag("optimizer.params.nesterov");
-    s.optimizer.decoupled_decay = false;
-  } else {
-    const auto betas = get<std::vector<double>>("optimizer.params.betas");
-    s.optimizer.beta1 = betas[0];
-    s.optimizer.beta2 = betas[1];
-    s.optimizer.epsilon = real("optimizer.params.eps");
-    s.optimizer.decoupled_decay = flag("optimizer.params.adam_w_mode");
-  }
-
-  if (values_.contains("scheduler.type")) {
-    s.scheduler.type = word("scheduler.type");
-    s.scheduler.warmup_num_steps = integer("scheduler.params.warmup_num_steps");
-    s.scheduler.warmup_type = word("scheduler.params.warmup_type");
-    s.scheduler.total_num_steps = integer_or_0("scheduler.params.total_num_steps");
-    if (s.scheduler.type == "WarmupCosineLR") {
-      s.scheduler.warmup_min_ratio = real("scheduler.params.warmup_min_ratio");
-      s.scheduler.cos_min_ratio = real("scheduler.params.cos_min_ratio");
-    } else {
-      s.scheduler.warmup_min_lr = real("scheduler.params.warmup_min_lr");
-      s.scheduler.warmup_max_lr = real("scheduler.params.warmup_max_lr");
-    }
-  }
+  s.optimizer = optimizer_settings();
+  if (values_.contains("scheduler.type")) s.scheduler = scheduler_settings();
 
   s.loss_scale.loss_scale = real("fp16.loss_scale");
   s.loss_scale.initial_scale_power = integer("fp16.initial_scale_power");

@@ -51,20 +51,40 @@ struct BatchSettings {  // train = micro * accumulation * world size
 };
 
 struct OptimizerSettings {
-  std::string type = "AdamW";  // Adam, AdamW, SGD
+  std::string type = "AdamW";  // Adam, AdamW, SGD, Adagrad
   double learning_rate = 3e-4;
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.0;
-  bool decoupled_decay = true;  // Adam's adam_w_mode; AdamW
+  double weight_decay = 0.0;
+  bool decay_biases = true, decay_norms = true;  // whether weight_decay applies to them
+  double epsilon = 1e-8;                         // Adam, Adagrad
+  // Adam
+  double beta1 = 0.9, beta2 = 0.999;
+  bool decoupled_decay = true;  // adam_w_mode; AdamW
+  bool bias_correction = true;
+  bool amsgrad = false;
+  // SGD
   double momentum = 0.0, dampening = 0.0;
   bool nesterov = false;
+  // Adagrad
+  double lr_decay = 0.0, initial_accumulator_value = 0.0;
 };
 
 struct SchedulerSettings {
-  std::string type;  // empty: constant; WarmupLR, WarmupDecayLR, WarmupCosineLR
+  std::string type;  // empty: constant; WarmupLR, WarmupDecayLR, WarmupCosineLR, OneCycle, LRRangeTest
   double warmup_min_lr = 0.0, warmup_max_lr = 0.001;
   std::int64_t warmup_num_steps = 1000, total_num_steps = 0;
   std::string warmup_type = "log";  // or linear
   double warmup_min_ratio = 0.0, cos_min_ratio = 1e-4;
+  // OneCycle; sizes in applied steps, a stair count or a decay size of 0: none
+  double cycle_min_lr = 0.0, cycle_max_lr = 0.0, decay_lr_rate = 0.0;
+  std::int64_t cycle_first_step_size = 2000, cycle_second_step_size = 2000;
+  std::int64_t cycle_first_stair_count = 0, cycle_second_stair_count = 0;
+  std::int64_t decay_step_size = 0;
+  bool cycle_momentum = true;
+  double cycle_min_mom = 0.8, cycle_max_mom = 0.9, decay_mom_rate = 0.0;
+  // LRRangeTest
+  double lr_range_test_min_lr = 1e-3, lr_range_test_step_rate = 1.0;
+  std::int64_t lr_range_test_step_size = 2000;
+  bool lr_range_test_staircase = false;
 };
 
 enum class LossScaleRule : std::uint8_t {

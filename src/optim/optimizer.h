@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "config/settings.h"
 #include "device/device.h"
+#include "optim/schedule.h"
 
 namespace zt {
 
@@ -17,22 +19,24 @@ struct OptimizerPiece {
   int tensor = 0;           // index in the layout
   std::int64_t offset = 0;  // of the first element within the tensor
   bool decay = true;        // weight decay applies
-  TensorView master;        // fp32
+  TensorView master;        // what is updated
   ConstTensorView gradient;
   TensorView published;  // the 16-bit parameters computed with; empty if the master is what is computed with
   std::array<TensorView, 3> moments;
 };
 
 struct OptimizerStep {
-  std::int64_t number = 1;     // applied steps, this one included
-  double learning_rate = 0.0;  // by the schedule
-  float factor = 1.0F;         // multiplies gradients: unscaling and clipping
+  std::int64_t number = 1;    // applied steps, this one included
+  ScheduledValues scheduled;  // learning rate, and what else the schedule sets
+  float factor = 1.0F;        // multiplies gradients: unscaling and clipping
 };
 
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  virtual int moments() const = 0;  // fp32 averages per parameter
+  // The moments kept per parameter (averages and sums of past gradients): the value that each starts from.
+  virtual std::vector<float> initial_moments() const = 0;
+  int moments() const { return static_cast<int>(initial_moments().size()); }
   // Sums that need whole tensors; nothing for element-wise optimizers.
   virtual void statistics(Device& device, std::span<const OptimizerPiece> pieces, const OptimizerStep& step) = 0;
   virtual void apply(Device& device, std::span<const OptimizerPiece> pieces, const OptimizerStep& step) = 0;

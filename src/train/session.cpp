@@ -49,7 +49,7 @@ Session::Session(const Settings& settings, Device& device, Communicator& communi
       layout_(std::make_unique<Layout>(model_->units(), communicator.size())),
       engine_(make_engine({device, communicator, *layout_, precision_, settings.batch.accumulation, settings.zero})),
       optimizer_(make_optimizer(settings.optimizer)),
-      states_(std::make_unique<DeviceStateStore>(*engine_, optimizer_->moments())),
+      states_(std::make_unique<DeviceStateStore>(*engine_, optimizer_->initial_moments())),
       gate_(make_gate(settings)),
       sums_(std::make_unique<StepSums>(device)),
       checksum_(device.allocate(sizeof(std::uint64_t), MemoryCategory::workspace, "checksum")) {
@@ -144,7 +144,6 @@ void Session::run_micro_steps(Device& device, double scale, Purpose purpose) {
 
 StepOutcome Session::train_step(std::int64_t vote) {
   ++steps_.attempted;
-  const double rate = learning_rate(settings_.scheduler, settings_.optimizer.learning_rate, steps_.applied);
   FinishContext context{*engine_,
                         *states_,
                         *optimizer_,
@@ -152,12 +151,16 @@ StepOutcome Session::train_step(std::int64_t vote) {
                         *sums_,
                         settings_.gradient_clipping,
                         settings_.batch.accumulation * communicator_.size(),
-                        losses_that_count()};
+                        losses_that_count(),
+                        settings_.optimizer.decay_biases,
+                        settings_.optimizer.decay_norms};
+  const ScheduledValues scheduled =
+      scheduled_values(settings_.scheduler, settings_.optimizer.learning_rate, steps_.applied);
   std::vector<double> retried_scales;
   while (true) {
     run_micro_steps(device_, scaler().scale(), Purpose::training);
     const Stopwatch watch(seconds_.optimizer);
-    StepOutcome outcome = finish_step(context, steps_.applied, rate, vote);
+    StepOutcome outcome = finish_step(context, steps_.applied, scheduled, vote);
     if (outcome.decision.verdict == Verdict::retry) {
       // Nothing was updated or published: only the passes are run again.
       ++steps_.retried;

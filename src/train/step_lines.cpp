@@ -68,7 +68,9 @@ std::string at_minimum_message(const StepOutcome& outcome, const LossScaleSettin
 std::string unscaled_message(const StepOutcome& outcome, const Settings& settings, const std::string& culprit) {
   const bool loss = outcome.decision.reason == SkipReason::loss_not_finite;
   return std::string(loss ? "the loss" : "the gradient norm") + " is not finite; " + culprit + ". " + lower_the_rate +
-         (settings.dtype != DType::bf16 ? "." : "; bf16.check_grad_overflow true would skip single such steps.");
+         (precision_preset(settings.precision.preset).precision.parameter != DType::bf16
+              ? "."
+              : "; bf16.check_grad_overflow true would skip single such steps.");
 }
 
 std::string losses_in_a_row_message(const StepOutcome& outcome, const LossScaler& scaler, const std::string& culprit) {

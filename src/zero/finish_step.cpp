@@ -68,14 +68,27 @@ void add_squares_of_slices(Engine& engine, StepSums& sums) {
   });
 }
 
+bool decays(const FinishContext& context, TensorKind kind) {
+  switch (kind) {
+    case TensorKind::matrix: return true;
+    case TensorKind::bias: return context.decay_biases;
+    case TensorKind::norm: return context.decay_norms;
+  }
+  return true;
+}
+
 // What the optimizer sees of one segment.
-std::vector<OptimizerPiece> pieces_of(Engine& engine, const BorrowedState& state, int unit, Segment segment) {
+std::vector<OptimizerPiece> pieces_of(const FinishContext& context, const BorrowedState& state, int unit,
+                                      Segment segment) {
+  Engine& engine = context.engine;
+  const Layout& layout = engine.context().layout;
   const auto [begin, end] = engine.updated_range(unit, segment);
   const TensorView resting = engine.resting_parameters(unit, segment);
   const ConstTensorView gradients = engine.summed_gradients(unit, segment);
   std::vector<OptimizerPiece> pieces;
-  for (const Piece& place : engine.context().layout.pieces(unit, segment, begin, end)) {
+  for (const Piece& place : layout.pieces(unit, segment, begin, end)) {
     OptimizerPiece piece;
+    piece.decay = decays(context, layout.tensor(place.tensor).kind);
     piece.tensor = place.tensor;
     piece.offset = place.tensor_offset;
     piece.master = (state.master ? state.master : resting).part(place.offset, place.count);
@@ -96,7 +109,8 @@ void update_and_publish(FinishContext& context, const OptimizerStep& step) {
   for (int unit = 0; unit < static_cast<int>(layout.units().size()); ++unit) {
     for (const Segment segment : trained_segments) {
       if (layout.unit(unit).segment(segment).elements == 0) continue;
-      const std::vector<OptimizerPiece> pieces = pieces_of(engine, context.states.borrow(unit, segment), unit, segment);
+      const std::vector<OptimizerPiece> pieces =
+          pieces_of(context, context.states.borrow(unit, segment), unit, segment);
       context.optimizer.statistics(device, pieces, step);
       context.optimizer.apply(device, pieces, step);
       context.states.give_back(unit, segment);
@@ -123,7 +137,8 @@ StepNumbers numbers_of(const Agreement& agreed, double scale, const FinishContex
 
 }  // namespace
 
-StepOutcome finish_step(FinishContext& context, std::int64_t applied, double learning_rate, std::int64_t vote) {
+StepOutcome finish_step(FinishContext& context, std::int64_t applied, const ScheduledValues& scheduled,
+                        std::int64_t vote) {
   Engine& engine = context.engine;
   Device& device = engine.context().device;
   device.wait(Stream::compute, device.record(Stream::reduce));
@@ -132,7 +147,7 @@ StepOutcome finish_step(FinishContext& context, std::int64_t applied, double lea
 
   StepOutcome outcome;
   outcome.scale = context.gate.scaler().scale();
-  outcome.learning_rate = learning_rate;
+  outcome.learning_rate = scheduled.learning_rate;
   outcome.agreed = context.sums.agree(engine.context().communicator, vote);
   const StepNumbers numbers = numbers_of(outcome.agreed, outcome.scale, context);
   outcome.loss = numbers.loss;
@@ -142,7 +157,7 @@ StepOutcome finish_step(FinishContext& context, std::int64_t applied, double lea
 
   double factor = unscale(outcome.scale, context);
   if (context.clip > 0.0) factor *= std::min(1.0, context.clip / (outcome.grad_norm + 1e-6));
-  update_and_publish(context, {applied + 1, learning_rate, static_cast<float>(factor)});
+  update_and_publish(context, {applied + 1, scheduled, static_cast<float>(factor)});
   return outcome;
 }
 

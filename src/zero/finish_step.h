@@ -51,13 +51,15 @@ struct FinishContext {
   Optimizer& optimizer;
   UpdateGate& gate;
   StepSums& sums;
-  double clip = 0.0;               // largest norm; 0: no clipping
-  std::int64_t micro_batches = 1;  // J: gradients are sums over so many micro-batches, each a mean
-  double losses = 1.0;             // V: the sum of losses is over so many
+  double clip = 0.0;                             // largest norm; 0: no clipping
+  std::int64_t micro_batches = 1;                // J: gradients are sums over so many micro-batches, each a mean
+  double losses = 1.0;                           // V: the sum of losses is over so many
+  bool decay_biases = true, decay_norms = true;  // whether the optimizer's weight decay applies to them
 };
 
-// `applied`: steps applied before this one; `learning_rate`: for this one; `vote`: summed over ranks (Agreement).
-StepOutcome finish_step(FinishContext& context, std::int64_t applied, double learning_rate, std::int64_t vote);
+// `applied`: steps applied before this one; `scheduled`: for this one; `vote`: summed over ranks (Agreement).
+StepOutcome finish_step(FinishContext& context, std::int64_t applied, const ScheduledValues& scheduled,
+                        std::int64_t vote);
 
 // Calls visit for every run of weights that this rank updates (or would, of frozen ones), as precise as they are held:
 // `values` are the elements of `tensor` from

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "zero/engine.h"
 
@@ -24,10 +25,10 @@ class StateStore {
   virtual void give_back(int unit, Segment segment) = 0;
 };
 
-// In the device's own memory.
+// In the device's own memory. `initial_moments`: what the optimizer's moments start from, one number a moment.
 class DeviceStateStore final : public StateStore {
  public:
-  DeviceStateStore(const Engine& engine, int moments);
+  DeviceStateStore(const Engine& engine, const std::vector<float>& initial_moments);
   BorrowedState borrow(int unit, Segment segment) override;
   void give_back(int /*unit*/, Segment /*segment*/) override {}
 
