@@ -17,7 +17,8 @@ namespace zt::golden {
 
 class GoldenFile {
  public:
-  // `name` without folder or ending: "gpt". The folder is tests/golden, or what the environment's ZEROTRAIN_GOLDEN says.
+  // `name` without folder or ending: "gpt". The folder is tests/golden, or what the environment's ZEROTRAIN_GOLDEN
+  // says.
   explicit GoldenFile(const std::string& name) {
     const char* other = std::getenv("ZEROTRAIN_GOLDEN");
     const std::filesystem::path folder = other != nullptr ? other : ZEROTRAIN_GOLDEN_FOLDER;
