@@ -1,7 +1,5 @@
 // Our training beside PyTorch's: the same weights, batch and optimizers (scripts/golden/make_golden.py).
 
-#include <map>
-
 #include "golden_training.h"
 
 using namespace zt;

@@ -157,5 +157,13 @@ TEST_CASE("Weight decay leaves alone the kinds of tensors that are excluded, and
       CHECK(steps.at(0).adam_updates.size() == 3U * 12U + 4U);
       CHECK(decaying == 3U * 4U + 2U + (biases ? 3U * 4U : 0U) + (norms ? 3U * 4U + 2U : 0U));
     }
+    Settings settings = with_batch(tiny_mlp(), 2, 1, 1);
+    settings.training.max_steps = 1;
+    settings.optimizer.decay_biases = biases;
+    std::size_t decaying = 0;
+    const std::vector<Step> steps = train(settings);
+    for (const SgdUpdate& update : steps.at(0).sgd_updates) decaying += update.weight_decay != 0.0F ? 1 : 0;
+    CHECK(steps.at(0).sgd_updates.size() == 6);
+    CHECK(decaying == (biases ? 6U : 3U));
   }
 }

@@ -1,5 +1,6 @@
 // Rules of the schedules.
 #include <algorithm>
+#include <cmath>
 
 #include "config/resolver.h"
 
@@ -158,10 +159,12 @@ void Resolver::resolve_cycle_momentum() {
   const auto past = static_cast<double>(get<std::int64_t>("training.max_steps") - 1 - get<std::int64_t>(first) -
                                         get<std::int64_t>(second));
   if (decay_size == 0.0 || past <= 0.0 || highest * (1.0 + get<double>(rate) * past / decay_size) < 1.0) return;
+  const double limit = (1.0 / highest - 1.0) * decay_size / past;
+  const double digits = std::pow(10.0, 1.0 - std::floor(std::log10(limit)));
   problem(rate, "found " + values_[rate].dump() +
-                    ", which raises momentum to 1 or more before training.max_steps; it must stay below, so take a "
-                    "rate below " +
-                    Json((1.0 / highest - 1.0) * decay_size / past).dump());
+                    ", which raises momentum to 1 or more within training.max_steps; it must stay below 1, as with a "
+                    "rate of " +
+                    Json(std::floor(limit * digits) / digits).dump());
 }
 
 }  // namespace zt
