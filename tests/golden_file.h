@@ -17,11 +17,11 @@ namespace zt::golden {
 
 class GoldenFile {
  public:
-  // `name` without folder or ending: "gpt". The folder is the one beside this header, or ZEROTRAIN_GOLDEN.
+  // `name` without folder or ending: "gpt". The folder is tests/golden, or what the environment's ZEROTRAIN_GOLDEN
+  // says.
   explicit GoldenFile(const std::string& name) {
     const char* other = std::getenv("ZEROTRAIN_GOLDEN");
-    const std::filesystem::path folder =
-        other != nullptr ? std::filesystem::path(other) : std::filesystem::path(__FILE__).parent_path() / "golden";
+    const std::filesystem::path folder = other != nullptr ? other : ZEROTRAIN_GOLDEN_FOLDER;
     path_ = (folder / (name + ".golden")).string();
     std::ifstream file(path_, std::ios::binary);
     std::string line;

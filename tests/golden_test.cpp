@@ -45,6 +45,12 @@ class OneBatch final : public Source {
   }
   SampleShape shape() const override { return shape_; }
   std::int64_t samples() const override { return rows_; }
+  bool masks_losses() const override { return true; }
+  std::int64_t losses(std::int64_t index) const override {
+    if (shape_.token_targets == 0) return 1;
+    const auto first = targets_.begin() + index * shape_.token_targets;
+    return std::count_if(first, first + shape_.token_targets, [](std::int32_t target) { return target >= 0; });
+  }
   void sample(std::int64_t index, const SampleView& out) const override {
     const auto copy = [&](const auto& from, auto to) {
       std::copy_n(from.begin() + index * static_cast<std::int64_t>(to.size()), to.size(), to.begin());
@@ -210,7 +216,8 @@ TEST_CASE("Losses and norms of 20 steps follow PyTorch's, for each optimizer, at
 }
 
 TEST_CASE("Variants of the GPT and the MLPs follow PyTorch's losses") {
-  for (const std::string name : {"gpt_untied_relu", "gpt_gelu", "gpt_silu", "mlp_classes", "mlp_squares"}) {
+  for (const std::string name :
+       {"gpt_untied_relu", "gpt_gelu", "gpt_silu", "gpt_masked", "mlp_classes", "mlp_squares"}) {
     const golden::GoldenFile file(name);
     for (const auto& item : file.header().at("runs").items()) {
       INFO(name << ", " << item.key());
@@ -221,7 +228,8 @@ TEST_CASE("Variants of the GPT and the MLPs follow PyTorch's losses") {
 }
 
 TEST_CASE("Gradients of the first step are PyTorch's to 2e-6 of each tensor's norm") {
-  for (const std::string name : {"gpt", "gpt_untied_relu", "gpt_gelu", "gpt_silu", "mlp_classes", "mlp_squares"}) {
+  for (const std::string name :
+       {"gpt", "gpt_untied_relu", "gpt_gelu", "gpt_silu", "gpt_masked", "mlp_classes", "mlp_squares"}) {
     const golden::GoldenFile file(name);
     const Result result = train_golden(file, file.header().at("runs").items().begin().key(), 1, 0);
     for (const auto& [tensor, values] : result.gradients) {

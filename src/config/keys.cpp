@@ -92,6 +92,7 @@ std::string base_text(const Key& key) {
     case KeyType::integers: return list_text(key, "integers");
     case KeyType::numbers: return list_text(key, "numbers");
     case KeyType::strings: return list_text(key, "texts");
+    case KeyType::columns: return list_text(key, "column names or numbers (the first is 1)");
     case KeyType::anything: break;
   }
   return "anything";
@@ -102,7 +103,7 @@ std::string base_text(const Key& key) {
 std::string describe_allowed(const Key& key) {
   std::vector<std::string> parts;
   if (const std::string base = base_text(key); !base.empty()) parts.push_back(base);
-  for (const std::string& word : key.choices) parts.push_back("\"" + word + "\"");
+  for (const std::string& word : key.choices) parts.push_back(Json(word).dump());
   if (key.type == KeyType::path && !key.choices.empty()) parts.emplace_back("a path");
   if (key.may_be_auto) parts.emplace_back("\"auto\"");
   if (key.may_be_null) parts.emplace_back("null");

@@ -74,8 +74,12 @@ void Session::initialize() {
 }
 
 std::int64_t Session::losses_per_step() const {
-  const SampleShape shape = sample_shape(settings_.model);
-  return settings_.batch.train * shape.losses();
+  if (!training_ || steps_.attempted == 0) return positions_per_step();
+  return training_->valid((steps_.attempted - 1) * settings_.batch.train);
+}
+
+std::int64_t Session::positions_per_step() const {
+  return settings_.batch.train * sample_shape(settings_.model).losses();
 }
 
 DeviceBatch Session::upload(const MicroBatch& batch) {
@@ -106,7 +110,7 @@ void Session::run_micro_steps(Device& device, double scale, Purpose purpose) {
   const BatchSettings& batch = settings_.batch;
   const std::int64_t first_sample = (steps_.attempted - 1) * batch.train;
   const std::int64_t micro_batches = batch.accumulation * communicator_.size();
-  const auto counted = static_cast<double>(training_ ? training_->valid(first_sample) : losses_per_step());
+  const auto counted = static_cast<double>(losses_per_step());
   const StepInfo step{settings_.training.seed, steps_.attempted,
                       static_cast<float>(scale * static_cast<double>(micro_batches) / counted)};
   communicator_.set_purpose(purpose);

@@ -233,7 +233,7 @@ void Trainer::after_step(const StepOutcome& outcome, double seconds) {
                   : session_->scaler().dynamic() ? ", kept once more (hysteresis)"
                                                  : ", which is static"));
   }
-  const double rate = static_cast<double>(session_->losses_per_step()) / seconds;
+  const double rate = static_cast<double>(session_->positions_per_step()) / seconds;
   console_.progress({.step = step,
                      .steps = steps_to_run(),
                      .loss = loss,
