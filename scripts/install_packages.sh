@@ -3,10 +3,11 @@
 # Ubuntu 24.04 too. As root, or with sudo; without either it names the packages and ends with 1. When nothing is
 # missing it does nothing and needs no network.
 #
-#   scripts/install_packages.sh [tests] [checks]
+#   scripts/install_packages.sh [tests] [checks] [datasets]
 #
 #   tests    what the tests need besides
 #   checks   what .ci/run needs besides
+#   datasets Fashion-MNIST, 30 MB (scripts/prepare_data.sh asks for it)
 #
 # ZEROTRAIN_SKIP_INSTALL=1 leaves the system alone (for other distributions, with the libraries installed by hand).
 set -euo pipefail
@@ -15,6 +16,7 @@ packages=(
   g++ cmake ninja-build pkg-config git       # to build
   libdnnl-dev ocl-icd-opencl-dev             # oneDNN: matrix products; its CMake files look for OpenCL
   libhwy-dev                                 # Highway: vector instructions
+  zlib1g-dev                                 # zlib: data files as gzip
   nlohmann-json3-dev libcli11-dev libspdlog-dev
   libopenmpi-dev openmpi-bin                 # ranks over MPI
   bible-kjv bible-kjv-text                   # the text of configs/gpt.json
@@ -24,7 +26,8 @@ for group in "$@"; do
   case $group in
     tests) packages+=(catch2) ;;
     checks) packages+=(clang-format-14 shellcheck) ;;
-    *) echo "install_packages: unknown argument $group; it is tests or checks" >&2; exit 2 ;;
+    datasets) packages+=(dataset-fashion-mnist) ;;
+    *) echo "install_packages: unknown argument $group; it is tests, checks or datasets" >&2; exit 2 ;;
   esac
 done
 

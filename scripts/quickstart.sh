@@ -26,7 +26,7 @@ done
 options=()
 [ -e "$root/build/build.ninja" ] || options=(-DCMAKE_BUILD_TYPE=Release -DZEROTRAIN_TESTS=OFF)
 "$root/scripts/build.sh" "$root/build" zerotrain "${options[@]}"
-"$root/scripts/prepare_data.sh" 2> >(grep -v 'is there already' >&2)
+"$root/scripts/prepare_data.sh" kjv 2> >(grep -v 'is there already' >&2)
 
 arguments=(--config "$root/configs/gpt.json")
 has_option "-r --ranks" "$@" || arguments+=(--ranks 2)

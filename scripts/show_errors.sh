@@ -16,6 +16,14 @@ cd "$folder"
 printf 'In the beginning God created the heaven and the earth.\n' >short.txt
 printf 'And the earth was without form, and void;\n%.0s' {1..200} >text.txt
 : >empty.txt
+printf '%s\n' 'age,height,red,y' '31,1.78,0,4.1' '28,,1,3.9' '45,1.69,0,4.4' '52,1.71,no,5.0' >table.csv
+printf '%s\n' 'age;y' '31;4.1' >semicolons.csv
+printf '%s\n' '{"prompt": "2 + 2 = ", "completion": "4\n"}' '{"prompt": "2 + 3 = ", "answer": "5\n"}' >no-completion.jsonl
+printf '%s\n' '{"prompt": "2 + 2 = ", "completion": "4\n"}' '{"prompt": "2 + 3 = " "completion": "5\n"}' >no-comma.jsonl
+printf '\000\000\010\003\000\000\000\003\000\000\000\002\000\000\000\002twelve minus' >images
+printf '\000\000\010\001\000\000\000\003\000\001\002' >labels
+head -c 27 images >cut-images
+gzip --no-name <images | head -c 30 >cut-images.gz
 mkdir -p runs/earlier
 echo '{}' >runs/earlier/summary.json
 
@@ -101,6 +109,62 @@ show "An empty text" --config config.json <<'JSON'
   "train_batch_size": 4,
   "model": { "type": "gpt", "n_positions": 32 },
   "data": { "type": "text", "path": "empty.txt" }
+}
+JSON
+show "A table with holes" --config config.json <<'JSON'
+{
+  "train_batch_size": 2,
+  "model": { "type": "mlp", "layers": [3, 8, 1] },
+  "data": { "type": "csv", "path": "table.csv", "target": "y" }
+}
+JSON
+show "A target that the table does not have" --config config.json <<'JSON'
+{
+  "train_batch_size": 2,
+  "model": { "type": "mlp", "layers": [3, 8, 1] },
+  "data": { "type": "csv", "path": "table.csv", "target": ["heigth"] }
+}
+JSON
+show "A table that is separated otherwise" --config config.json <<'JSON'
+{
+  "train_batch_size": 1,
+  "model": { "type": "mlp", "layers": [1, 8, 1] },
+  "data": { "type": "csv", "path": "semicolons.csv", "target": ["y"] }
+}
+JSON
+show "A line without a completion" --config config.json <<'JSON'
+{
+  "train_batch_size": 1,
+  "model": { "type": "gpt", "n_positions": 32 },
+  "data": { "type": "text", "path": "no-completion.jsonl" }
+}
+JSON
+show "A line that is not JSON" --config config.json <<'JSON'
+{
+  "train_batch_size": 1,
+  "model": { "type": "gpt", "n_positions": 32 },
+  "data": { "type": "text", "path": "no-comma.jsonl" }
+}
+JSON
+show "Images that are cut short" --config config.json <<'JSON'
+{
+  "train_batch_size": 1,
+  "model": { "type": "mlp", "layers": [4, 8, 3], "loss": "cross_entropy" },
+  "data": { "type": "idx", "images": "cut-images", "labels": "labels" }
+}
+JSON
+show "A gzip that is cut short" --config config.json <<'JSON'
+{
+  "train_batch_size": 1,
+  "model": { "type": "mlp", "layers": [4, 8, 3], "loss": "cross_entropy" },
+  "data": { "type": "idx", "images": "cut-images.gz", "labels": "labels" }
+}
+JSON
+show "Images of another size than the model's inputs" --config config.json <<'JSON'
+{
+  "train_batch_size": 1,
+  "model": { "type": "mlp", "layers": [784, 8, 3], "loss": "cross_entropy" },
+  "data": { "type": "idx", "images": "images", "labels": "labels" }
 }
 JSON
 show "Data for another model" --config config.json <<'JSON'

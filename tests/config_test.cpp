@@ -417,6 +417,11 @@ TEST_CASE("the printed config has no auto, and read again gives the same") {
       {R"({"model": {"type": "gpt"}, "data": {"type": "text", "path": "in.txt"}, "train_batch_size": 4})"},
       {tiny_gpt(), R"({"fp16": {"enabled": true, "on_overflow": "retry"}, "training": {"eval_interval": 1,
           "early_stopping": {"patience": 1}, "spike_guard": {"action": "skip", "window": 2}}})"},
+      {R"({"model": {"type": "gpt"}, "data": {"type": "text", "path": "in.jsonl"}, "train_batch_size": 4})"},
+      {tiny_mlp(), R"({"data": {"type": "csv", "path": "in.csv", "target": ["y"], "delimiter": "\t"}})"},
+      {tiny_mlp(), R"({"data": {"type": "csv", "path": "in.csv", "target": 4, "header": false, "normalize": false}})"},
+      {R"({"model": {"type": "mlp", "layers": [8, 4], "loss": "cross_entropy"}, "train_batch_size": 4,
+           "data": {"type": "idx", "images": "i", "labels": "l"}})"},
   };
   for (const auto& texts : configs) {
     ResolvedConfig first = resolve_texts(texts);
@@ -471,4 +476,39 @@ TEST_CASE("a folder of DeepSpeed configs is accepted or refused with a message")
     }
   }
   CHECK(files > 0);
+}
+
+TEST_CASE("JSON lines are known by the ending of their name, unless data.format says otherwise") {
+  const auto format = [](const std::string& data) {
+    return resolve_texts({tiny_gpt(), R"({"data": {"type": "text", )" + data + "}}"}).settings.data.format;
+  };
+  CHECK(format(R"("path": "x.txt")") == "plain");
+  CHECK(format(R"("path": "x.jsonl")") == "prompt_completion");
+  CHECK(format(R"("path": "x.jsonl.gz")") == "prompt_completion");
+  CHECK(format(R"("path": "x.ndjson")") == "prompt_completion");
+  CHECK(format(R"("path": "x.jsonl", "format": "plain")") == "plain");
+  CHECK(format(R"("path": "x.txt", "format": "prompt_completion")") == "prompt_completion");
+  const ResolvedConfig config = resolve_texts({tiny_gpt(), R"({"data": {"type": "text", "path": "x.jsonl"}})"});
+  CHECK(config.json["data"]["format"] == "prompt_completion");
+  const auto notices = [](const std::string& seed) {
+    return resolve_texts({tiny_gpt(), R"({"data": {"type": "text", "path": "x.txt", "split_seed": )" + seed + "}}"})
+        .notices;
+  };
+  CHECK(contains(notices("1"), "data.split_seed: has no effect"));
+  CHECK_FALSE(contains(notices("0"), "split_seed"));
+}
+
+TEST_CASE("targets of a table are names or numbers, one of them also without a list") {
+  const auto data = [](const std::string& target) {
+    return resolve_texts({tiny_mlp(), R"({"data": {"type": "csv", "path": "x.csv", "target": )" + target + "}}"});
+  };
+  CHECK(data(R"("y")").settings.data.target.at(0).name == "y");
+  CHECK(data("3").settings.data.target.at(0).number == 3);
+  CHECK(data(R"(["3"])").settings.data.target.at(0).name == "3");
+  CHECK(data("[2.0]").json["data"]["target"] == Json::array({2}));
+  const Settings settings = data(R"("y")").settings;
+  CHECK(settings.data.header);
+  CHECK(settings.data.normalize);
+  CHECK(settings.data.delimiter == ",");
+  CHECK(settings.data.validation_fraction == 0.1);
 }

@@ -18,7 +18,8 @@ TEST_CASE("Losses and norms of 20 steps follow PyTorch's, for each optimizer, at
 }
 
 TEST_CASE("Variants of the GPT and the MLPs follow PyTorch's losses") {
-  for (const std::string name : {"gpt_untied_relu", "gpt_gelu", "gpt_silu", "mlp_classes", "mlp_squares"}) {
+  for (const std::string name :
+       {"gpt_untied_relu", "gpt_gelu", "gpt_silu", "gpt_masked", "mlp_classes", "mlp_squares"}) {
     const GoldenFile file(name);
     for (const auto& item : file.header().at("runs").items()) {
       INFO(name << ", " << item.key());
@@ -29,7 +30,8 @@ TEST_CASE("Variants of the GPT and the MLPs follow PyTorch's losses") {
 }
 
 TEST_CASE("Gradients of the first step are PyTorch's to 2e-6 of each tensor's norm") {
-  for (const std::string name : {"gpt", "gpt_untied_relu", "gpt_gelu", "gpt_silu", "mlp_classes", "mlp_squares"}) {
+  for (const std::string name :
+       {"gpt", "gpt_untied_relu", "gpt_gelu", "gpt_silu", "gpt_masked", "mlp_classes", "mlp_squares"}) {
     const GoldenFile file(name);
     const Result result = train_golden(file, file.header().at("runs").items().begin().key(), 1, 0);
     for (const auto& [tensor, values] : result.gradients) {

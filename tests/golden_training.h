@@ -49,6 +49,12 @@ class OneBatch final : public Source {
   }
   SampleShape shape() const override { return shape_; }
   std::int64_t samples() const override { return rows_; }
+  bool masks_losses() const override { return true; }
+  std::int64_t losses(std::int64_t index) const override {
+    if (shape_.token_targets == 0) return 1;
+    const auto first = targets_.begin() + index * shape_.token_targets;
+    return std::count_if(first, first + shape_.token_targets, [](std::int32_t target) { return target >= 0; });
+  }
   void sample(std::int64_t index, const SampleView& out) const override {
     const auto copy = [&](const auto& from, auto to) {
       std::copy_n(from.begin() + index * static_cast<std::int64_t>(to.size()), to.size(), to.begin());

@@ -17,7 +17,7 @@ A .golden file is one line of JSON, then raw little-endian numbers. "tensors" in
 
 What is in the file of a model (RUN is the name of an optimizer's set-up; the batch is the same one in every step):
 
-    tokens, targets            [B, T]; or features [B, F] with targets [B] (classes) or [B, outputs]
+    tokens, targets            [B, T], targets -1 where the loss does not count; or features [B, F] with targets [B] (classes) or [B, outputs]
     initial/NAME               float32 weights; Linear weights are [out, in]
     gradient/NAME              of the first step, PyTorch in float32;  gradient64/NAME: in float64
     loss/RUN, loss64/RUN       [steps], before each update;  norm/RUN, norm64/RUN: the gradients' norms before clipping
@@ -25,12 +25,16 @@ What is in the file of a model (RUN is the name of an optimizer's set-up; the ba
     header "distance": {"gradient" or RUN: {NAME: {"largest", "rms", "rms_of_value"}}}: how far PyTorch's float32 is
     from its float64, the yardstick for any other float32 program
 
+mixed_precision.golden has the steps of configs/mixed_precision.json from the weights that zerotrain starts with, in
+fp16 and, as a yardstick, in fp32 (loss32, norm32, weights32): write_mixed_precision below.
+
 The biases of keys (the middle third of attn.c_attn.bias) have a gradient of 0, as softmax does not see them; what
 float32 leaves there instead is noise, which Adam blows up to whole steps: leave that part out of comparisons
 after Adam.
 """
 
 import argparse
+import csv
 import importlib.util
 import json
 import math
@@ -167,7 +171,7 @@ def gpt_loss(m, w, batch):
         x = x + linear(h + "mlp.c_proj", inner)
     head = w["wte.weight"] if m["tie_word_embeddings"] else w["lm_head.weight"]
     logits = norm("ln_f", x) @ head.T
-    return F.cross_entropy(logits.view(-1, m["vocab_size"]), targets.view(-1))
+    return F.cross_entropy(logits.view(-1, m["vocab_size"]), targets.view(-1), ignore_index=-1)
 
 
 def mlp_shapes(m):
@@ -341,6 +345,14 @@ def write_models(folder):
         write_model(folder / f"{name}.golden", model, gpt_loss, gpt_shapes(model), text_batch(model, 3, random), random,
                     0.08, some_runs("adamw", "sgd"), 10)
 
+    # Of prompts and completions: very different numbers of targets count in the three rows, -1 stands for the others.
+    random = np.random.RandomState(SEED + 1)
+    batch = text_batch(small, 3, random)
+    for row, (first, last) in enumerate([(0, 11), (10, 11), (3, 6)]):
+        batch["targets"][row, :first] = -1
+        batch["targets"][row, last:] = -1
+    write_model(folder / "gpt_masked.golden", small, gpt_loss, gpt_shapes(small), batch, random, 0.08, ["adamw", "sgd"], 10)
+
     random = np.random.RandomState(SEED + 2)
     mlp = dict(type="mlp", layers=[16, 32, 8, 3], activation="tanh", bias=True, loss="cross_entropy")
     batch = {
@@ -367,6 +379,99 @@ def write_optimizers(path, schedulers):
     random = np.random.RandomState(SEED + 3)
     write_model(path, gpt, gpt_loss, gpt_shapes(gpt), text_batch(gpt, 12, random), random, 0.2, OPTIMIZERS, 50,
                 finals64=OPTIMIZERS, schedulers=schedulers)
+
+
+# --- mixed precision, step by step -----------------------------------------------------------------------------------
+
+MIXED = {"stated": dict(type="SGD", lr=1e-2), "half": dict(type="SGD", lr=5e-3)}  # half: half the rate, which converges
+
+
+def mix64(value):
+    mask = 2**64 - 1
+    value = (value + 0x9E3779B97F4A7C15) & mask
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & mask
+    return value ^ (value >> 31)
+
+
+def derive_key(key, name):
+    """src/core/random.h."""
+    digest = 0xCBF29CE484222325
+    for byte in name.encode():
+        digest = ((digest ^ byte) * 0x100000001B3) & (2**64 - 1)
+    return mix64(mix64(key) ^ digest)
+
+
+def uniform_numbers(key, count):
+    """The first `count` of a key, in [0, 1), as src/core/random.h draws them: Philox4x32-10, upper 24 bits."""
+    low, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
+    counter = np.arange((count + 3) // 4, dtype=np.uint64)
+    x = [counter & low, counter >> shift, np.zeros_like(counter), np.zeros_like(counter)]
+    keys = [key & 0xFFFFFFFF, key >> 32]
+    for _ in range(10):
+        first, second = np.uint64(0xD2511F53) * x[0], np.uint64(0xCD9E8D57) * x[2]
+        x = [(second >> shift) ^ x[1] ^ np.uint64(keys[0]), second & low, (first >> shift) ^ x[3] ^ np.uint64(keys[1]),
+             first & low]
+        keys = [(keys[0] + 0x9E3779B9) & 0xFFFFFFFF, (keys[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    bits = np.stack(x, axis=1).reshape(-1)[:count]
+    return (bits >> np.uint64(8)).astype(np.float32) * np.float32(2.0**-24)
+
+
+def mlp_initial(model, seed):
+    """The weights with which zerotrain starts: uniform in +-1/sqrt(inputs), by the names of the tensors."""
+    weights = {}
+    for name, shape in mlp_shapes(model).items():
+        key = derive_key(derive_key(seed, "initial weights"), name)
+        uniform = uniform_numbers(key, int(np.prod(shape)))
+        bound = np.float32(1.0 / math.sqrt(model["layers"][int(name.split(".")[1])]))
+        weights[name] = ((uniform + uniform - np.float32(1)) * bound).reshape(shape)
+    return weights
+
+
+def train_mixed(model, initial, features, targets, options, scale, steps, dtype):
+    """Copies of the fp32 weights in `dtype`; forward, loss times scale and backward in it; gradients copied to fp32,
+    divided by the scale; the update of the fp32 weights."""
+    masters = {name: nn.Parameter(torch.tensor(value)) for name, value in initial.items()}
+    optimizer = torch.optim.SGD(list(masters.values()), lr=options["lr"], foreach=False)
+    batch = {"features": torch.from_numpy(features).to(dtype), "targets": torch.from_numpy(targets).to(dtype)}
+    losses, norms, history = [], [], {name: [] for name in masters}
+    for _ in range(steps):
+        copies = {name: nn.Parameter(w.detach().to(dtype)) for name, w in masters.items()}
+        loss = mlp_loss(model, copies, batch)
+        (loss * scale).backward()
+        for name, master in masters.items():
+            master.grad = copies[name].grad.float() / scale
+        squares = sum(float((w.grad.double() ** 2).sum()) for w in masters.values())
+        losses.append(loss.item())
+        norms.append(math.sqrt(squares))
+        optimizer.step()
+        for name, master in masters.items():
+            history[name].append(master.detach().numpy().reshape(-1)[:: max(1, master.numel() // 16)].copy())
+    return np.array(losses), np.array(norms), {name: np.array(values) for name, values in history.items()}
+
+
+def write_mixed_precision(path, table):
+    """The figures of configs/mixed_precision.json: its table, its seed, its steps."""
+    model = dict(type="mlp", layers=[512, 512, 1], activation="identity", bias=False, loss="mse")
+    seed, scale, steps = 1234, 1024.0, 20
+    with open(table, newline="") as file:
+        rows = [[np.float32(value) for value in row] for row in list(csv.reader(file))[1:]]
+    features = np.array([row[:-1] for row in rows], dtype=np.float32)
+    targets = np.array([row[-1:] for row in rows], dtype=np.float32)
+    initial = mlp_initial(model, seed)
+    writer = GoldenWriter({"model": model, "seed": seed, "loss_scale": scale, "steps": steps, "runs": MIXED})
+    for run, options in MIXED.items():
+        loss, norm, weights = train_mixed(model, initial, features, targets, options, scale, steps, torch.float16)
+        loss32, norm32, weights32 = train_mixed(model, initial, features, targets, options, 1.0, steps, torch.float32)
+        writer.add("loss/" + run, loss)
+        writer.add("norm/" + run, norm)
+        writer.add("loss32/" + run, loss32)
+        writer.add("norm32/" + run, norm32)
+        for name in initial:  # every n-th element, 16 of each tensor or a few more: [steps, elements]
+            writer.add(f"weights/{run}/{name}", weights[name])
+            writer.add(f"weights32/{run}/{name}", weights32[name])
+        print(f"  {path.stem} {run}: loss {loss[0]:.6f} -> {loss[-1]:.6f}, in fp32 {loss32[-1]:.6f}")
+    writer.write(path)
 
 
 # --- learning rates --------------------------------------------------------------------------------------------------
@@ -491,7 +596,7 @@ def main():
     parser.add_argument("--output", type=pathlib.Path, default=default, help="folder to write into")
     parser.add_argument("--deepspeed", type=pathlib.Path, required=True, help="DeepSpeed's lr_schedules.py")
     parser.add_argument("--deepspeed-scaler", type=pathlib.Path, help="DeepSpeed's loss_scaler.py")
-    parts = ["models", "optimizers", "schedules", "loss_scales"]
+    parts = ["models", "mixed_precision", "optimizers", "schedules", "loss_scales"]
     parser.add_argument("--only", choices=parts, action="append", help="a part of the files")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -501,6 +606,9 @@ def main():
     wanted = arguments.only or parts
     if "models" in wanted:
         write_models(arguments.output)
+    if "mixed_precision" in wanted:
+        table = pathlib.Path(__file__).resolve().parents[2] / "configs" / "data" / "four_rows.csv"
+        write_mixed_precision(arguments.output / "mixed_precision.golden", table)
     if "optimizers" in wanted:
         write_optimizers(arguments.output / "optimizers.golden", schedulers)
     if "schedules" in wanted:

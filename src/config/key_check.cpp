@@ -182,6 +182,7 @@ class Checker {
       case KeyType::integers:
       case KeyType::numbers:
       case KeyType::strings: return convert_list(key, value, found, out);
+      case KeyType::columns: return convert_columns(key, value, found, out);
       case KeyType::section:
       case KeyType::anything: out = value; return "";
     }
@@ -264,6 +265,19 @@ class Checker {
       }
       if (!in_range(key, number.get<double>())) return found;
       out.push_back(number);
+    }
+    return "";
+  }
+
+  static std::string convert_columns(const Key& key, const Json& value, const std::string& found, Json& out) {
+    const Json list = value.is_array() ? value : Json::array({value});
+    if (list.size() < key.shortest) return found;
+    out = Json::array();
+    for (const Json& element : list) {
+      const auto number = as_integer(element);
+      const bool named = element.is_string() && !element.get_ref<const std::string&>().empty();
+      if (!named && (!number || number->get<std::int64_t>() < 1)) return found;
+      out.push_back(named ? element : *number);
     }
     return "";
   }

@@ -101,6 +101,7 @@ std::string base_text(const Key& key) {
     case KeyType::integers: return list_text(key, "integers");
     case KeyType::numbers: return list_text(key, "numbers");
     case KeyType::strings: return key.choices.empty() ? list_text(key, "texts") : list_of_words_text(key);
+    case KeyType::columns: return list_text(key, "column names or numbers (the first is 1)");
     case KeyType::anything: break;
   }
   return "anything";
@@ -112,7 +113,7 @@ std::string describe_allowed(const Key& key) {
   std::vector<std::string> parts;
   if (const std::string base = base_text(key); !base.empty()) parts.push_back(base);
   if (key.type != KeyType::strings) {
-    for (const std::string& word : key.choices) parts.push_back("\"" + word + "\"");
+    for (const std::string& word : key.choices) parts.push_back(Json(word).dump());
   }
   if (key.type == KeyType::path && !key.choices.empty()) parts.emplace_back("a path");
   if (key.may_be_auto) parts.emplace_back("\"auto\"");

@@ -12,6 +12,7 @@
 
 #include "config/json_reader.h"
 #include "config/problems.h"
+#include "core/spelling.h"
 
 namespace zt {
 
@@ -26,6 +27,7 @@ enum class KeyType {
   integers,
   numbers,
   strings,
+  columns,  // names or numbers (from 1) of columns of a table; one may stand without a list
   anything  // not looked into
 };
 
@@ -81,6 +83,7 @@ Key alias_key(std::string path, std::string new_path);
 
 // Rows by part; key_table() joins them.
 void add_own_keys(std::vector<Key>& table);
+void add_data_keys(std::vector<Key>& table);  // called by add_own_keys
 void add_general_keys(std::vector<Key>& table);
 void add_precision_keys(std::vector<Key>& table);
 void add_optimizer_keys(std::vector<Key>& table);
@@ -109,8 +112,6 @@ CheckedValues check_keys(const ConfigTree& tree, const std::filesystem::path& cu
                          std::vector<std::string>& notices);
 
 // Suggestions, for tests too. `section` empty: the top level.
-std::size_t edit_distance(const std::string& a, const std::string& b);
-std::string nearest_word(const std::string& word, const std::vector<std::string>& words);  // empty: none is near
 std::string suggest_key(const std::string& section, const std::string& key,
                         const std::map<std::string, std::string>& selected);
 

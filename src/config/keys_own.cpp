@@ -1,4 +1,4 @@
-// Keys of zerotrain's own sections: model, data, training, activation_checkpointing.every, device.
+// Keys of zerotrain's own sections: model, training, activation_checkpointing.every, device.
 #include "config/keys.h"
 
 namespace zt {
@@ -94,35 +94,6 @@ void add_model(std::vector<Key>& t) {
                        "name patterns of parameters that are not trained: \"h.0\" and all below it, \"*.bias\"; * "
                        "stands for any characters")
                   .standard(Json::array()));
-}
-
-void add_data(std::vector<Key>& t) {
-  const std::string no_source = "this version reads text and synthetic: ";
-  t.push_back(used_key(section, "data", "what is trained on; its other keys depend on its type"));
-  t.push_back(used_key(choice, "data.type", "text (a file, for gpt) or synthetic (made up from the seed)")
-                  .one_of({"text", "synthetic"})
-                  .refusing("tokens", no_source + "give the text itself with \"type\": \"text\"")
-                  .refusing("idx", no_source + "to try an mlp use \"type\": \"synthetic\", \"task\": \"regression\"")
-                  .refusing("csv", no_source + "to try an mlp use \"type\": \"synthetic\", \"task\": \"regression\"")
-                  .required());
-  t.push_back(used_key(path, "data.path", "the text file").required().only_for({"text"}));
-  t.push_back(used_key(path, "data.tokenizer", "bytes, characters, or the path of a tokenizer file")
-                  .standard("bytes")
-                  .one_of({"bytes", "characters"})
-                  .only_for({"text"}));
-  t.push_back(used_key(number, "data.validation_fraction", "share at the end of the text kept for evaluation")
-                  .standard(0.1)
-                  .at_least(0)
-                  .below(1)
-                  .only_for({"text"}));
-  t.push_back(used_key(choice, "data.task", "regression (for mlp) or tokens (for gpt)")
-                  .standard("regression")
-                  .one_of({"regression", "tokens"})
-                  .only_for({"synthetic"}));
-  t.push_back(used_key(integer, "data.samples", "how many are made; a tenth of them is for validation")
-                  .standard(4096)
-                  .at_least(10)
-                  .only_for({"synthetic"}));
 }
 
 void add_training(std::vector<Key>& t) {
@@ -227,7 +198,7 @@ void add_device(std::vector<Key>& t) {
 
 void add_own_keys(std::vector<Key>& table) {
   add_model(table);
-  add_data(table);
+  add_data_keys(table);
   add_training(table);
   add_guards(table);
   table.push_back(used_key(section, "activation_checkpointing", "recomputation of activations in the backward pass"));

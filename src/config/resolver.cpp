@@ -112,33 +112,6 @@ void Resolver::resolve_model() {
   }
 }
 
-void Resolver::resolve_data() {
-  if (is("model.type", "mlp") && is("data.type", "text")) {
-    problem("data.type",
-            "found \"text\", but model.type is \"mlp\", which takes no text: use \"synthetic\" with task "
-            "\"regression\", or a gpt");
-  }
-  if (is("data.type", "synthetic") && known({"data.task"})) {
-    const auto task = get<std::string>("data.task");
-    if (is("model.type", "gpt") && task == "regression") {
-      problem("data.task", "\"regression\" has no tokens for model.type \"gpt\": use \"task\": \"tokens\"");
-    }
-    if (is("model.type", "mlp") && task == "tokens") {
-      problem("data.task", "found \"tokens\", but model.type \"mlp\" takes none: use \"task\": \"regression\"");
-    }
-    if (task == "tokens" && holds_auto("model.vocab_size")) {
-      problem("model.vocab_size",
-              "\"auto\" comes from a tokenizer, and synthetic tokens have none: give a number, as 256");
-    }
-  }
-  if (is("data.type", "text") && known({"data.validation_fraction", "training.eval_interval"}) &&
-      get<double>("data.validation_fraction") == 0.0 && get<std::int64_t>("training.eval_interval") > 0) {
-    problem("data.validation_fraction",
-            "0 leaves nothing for the evaluations that training.eval_interval asks for: "
-            "give a share as 0.1, or set training.eval_interval to 0");
-  }
-}
-
 void Resolver::resolve_zero() {
   std::int64_t width = 0;
   if (is("model.type", "gpt") && known({"model.n_embd"})) width = get<std::int64_t>("model.n_embd");

@@ -31,6 +31,11 @@ class Resolver {
   void resolve_loss_scale();
   void resolve_model();
   void resolve_data();
+  void resolve_synthetic_data();
+  void resolve_text_data();
+  void resolve_text_format();
+  void resolve_csv_data();
+  void resolve_idx_data();
   void resolve_optimizer();
   void resolve_momentum();
   void resolve_excluded_decay();

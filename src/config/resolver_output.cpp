@@ -62,10 +62,34 @@ Settings Resolver::to_settings() const {
   s.model.freeze = get<std::vector<std::string>>("model.freeze");
 
   s.data.type = word("data.type");
-  if (s.data.type == "text") {
+  if (s.data.type == "text" || s.data.type == "csv") {
     s.data.path = word("data.path");
-    s.data.tokenizer = word("data.tokenizer");
     s.data.validation_fraction = real("data.validation_fraction");
+    s.data.split_seed = static_cast<std::uint64_t>(integer("data.split_seed"));
+  }
+  if (s.data.type == "text") {
+    s.data.format = word("data.format");
+    s.data.tokenizer = word("data.tokenizer");
+  } else if (s.data.type == "csv") {
+    for (const Json& column : values_.at("data.target")) {
+      ColumnName& target = s.data.target.emplace_back();
+      if (column.is_string()) {
+        target.name = column.get<std::string>();
+      } else {
+        target.number = column.get<std::int64_t>();
+      }
+    }
+    s.data.header = flag("data.header");
+    s.data.normalize = flag("data.normalize");
+    s.data.delimiter = word("data.delimiter");
+  } else if (s.data.type == "idx") {
+    const auto word_or_empty = [&](const std::string& path) {
+      return known({path.c_str()}) ? word(path) : std::string();
+    };
+    s.data.images = word("data.images");
+    s.data.labels = word("data.labels");
+    s.data.validation_images = word_or_empty("data.validation_images");
+    s.data.validation_labels = word_or_empty("data.validation_labels");
   } else {
     s.data.task = word("data.task");
     s.data.samples = integer("data.samples");

@@ -37,11 +37,24 @@ struct ModelSettings {
   std::vector<std::string> freeze;  // name patterns of parameters that training leaves as they are
 };
 
+struct ColumnName {
+  std::string name{};       // as in the header
+  std::int64_t number = 0;  // from 1; 0: by name
+};
+
 struct DataSettings {
-  std::string type;  // text, synthetic
-  std::string path;  // absolute
+  std::string type;              // text, idx, csv, synthetic
+  std::string path;              // text, csv: absolute
+  std::string format = "plain";  // text: or prompt_completion
   std::string tokenizer = "bytes";
   double validation_fraction = 0.1;
+  std::uint64_t split_seed = 0;  // which rows, or lines of prompt and completion, are for validation
+  std::string images, labels;    // idx: absolute
+  std::string validation_images, validation_labels;  // idx: absolute; both or neither
+  std::vector<ColumnName> target;                    // csv
+  bool header = true;
+  bool normalize = true;
+  std::string delimiter = ",";
   std::string task = "regression";  // synthetic: or tokens
   std::int64_t samples = 4096;
 };

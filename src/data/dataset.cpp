@@ -1,40 +1,13 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <sstream>
 
 #include "core/errors.h"
 #include "core/random.h"
-#include "data/source.h"
-#include "data/text_file.h"
+#include "data/open.h"
+#include "data/permutation.h"
 
 namespace zt {
-namespace {
-
-template <typename... Parts>
-std::string join(const Parts&... parts) {
-  std::ostringstream text;
-  (text << ... << parts);
-  return text.str();
-}
-
-std::int64_t validation_tokens(std::int64_t tokens, double fraction) {
-  return static_cast<std::int64_t>(std::floor(static_cast<double>(tokens) * fraction));
-}
-
-// The shortest text whose parts both hold a window and its last target.
-std::int64_t tokens_needed(std::int64_t length, double fraction) {
-  if (fraction <= 0.0) return length + 1;
-  const double window = static_cast<double>(length + 1);
-  auto tokens = static_cast<std::int64_t>(std::max(window / fraction, window / (1.0 - fraction)));
-  const auto enough = [&](std::int64_t count) {
-    const std::int64_t validation = validation_tokens(count, fraction);
-    return validation >= length + 1 && count - validation >= length + 1;
-  };
-  while (!enough(tokens)) ++tokens;
-  while (enough(tokens - 1)) --tokens;
-  return tokens;
-}
 
 void require_model(const Settings& settings, const std::string& type, const std::string& data) {
   if (settings.model.type == type) return;
@@ -42,117 +15,59 @@ void require_model(const Settings& settings, const std::string& type, const std:
                        "\"; change one of the two"));
 }
 
-Dataset open_text(const Settings& settings) {
-  require_model(settings, "gpt", "text");
+void require_one_step(const Settings& settings, std::int64_t samples, const std::string& what) {
+  if (samples >= settings.batch.train) return;
+  throw UserError(join("train_batch_size: ", settings.batch.train, " samples make one step, but ", what,
+                       "; set train_batch_size to ", samples, " or less"));
+}
+
+std::int64_t validation_share(std::int64_t count, double fraction) {
+  return static_cast<std::int64_t>(std::floor(static_cast<double>(count) * fraction));
+}
+
+std::vector<bool> validation_samples(std::int64_t count, double fraction, std::uint64_t split_seed) {
+  std::vector<bool> chosen(static_cast<std::size_t>(count), false);
+  if (count == 0) return chosen;
+  const Permutation order(count, derive_key(split_seed, "validation samples"));
+  const std::int64_t share = validation_share(count, fraction);
+  for (std::int64_t i = 0; i < share; ++i) chosen[static_cast<std::size_t>(order(i))] = true;
+  return chosen;
+}
+
+std::vector<bool> split_samples(const Settings& settings, std::int64_t count, const std::string& origin,
+                                const std::string& things) {
   const double fraction = settings.data.validation_fraction;
-  if (!(fraction >= 0.0 && fraction < 1.0)) {
-    throw UserError(join("data.validation_fraction: ", fraction, " is not in [0, 1)"));
+  const std::int64_t validation = validation_share(count, fraction);
+  if (fraction > 0.0 && (validation == 0 || validation == count)) {
+    throw UserError(join(origin, " has ", count, " ", things, ", of which data.validation_fraction ", fraction,
+                         " leaves ", validation == 0 ? "none for validation" : "none for training",
+                         "; give more, another fraction, or 0 for no validation"));
   }
-  const std::string& path = settings.data.path;
-  const std::int64_t length = settings.model.gpt.n_positions;
-  const std::string origin = "data.path: " + path;
-
-  Dataset dataset;
-  std::shared_ptr<const TokenArray> tokens;
-  {
-    const TextFile file(path, "data.path");
-    if (settings.data.tokenizer == "characters") {
-      dataset.tokenizer = make_character_tokenizer(file.text(), origin);
-    } else {
-      dataset.tokenizer = make_tokenizer(settings.data.tokenizer, {});
-    }
-    tokens = std::make_shared<const TokenArray>(dataset.tokenizer->encode_corpus(file.text(), origin));
-  }
-
-  const std::int64_t known = dataset.tokenizer->vocabulary_size();
-  dataset.vocab_size = settings.model.gpt.vocab_size == 0 ? known : settings.model.gpt.vocab_size;
-  if (dataset.vocab_size < known) {
-    throw UserError(join("model.vocab_size: ", dataset.vocab_size, " is less than the ", known, " tokens of ", path,
-                         " with the tokenizer \"", dataset.tokenizer->name(), "\"; use \"auto\" or ", known));
-  }
-
-  const std::int64_t validation = validation_tokens(tokens->size(), fraction);
-  const std::int64_t training = tokens->size() - validation;
-  const std::int64_t needed = tokens_needed(length, fraction);
-  if (training < length + 1 || (fraction > 0.0 && validation < length + 1)) {
-    throw UserError(join(origin, " is too short: ", tokens->size(), " tokens; at least ", needed,
-                         " are needed for one training ", fraction > 0.0 ? "and one validation sample" : "sample",
-                         " with model.n_positions ", length, " and data.validation_fraction ", fraction,
-                         "; use a longer text",
-                         fraction > 0.0 ? ", a smaller n_positions, or validation_fraction 0 for no validation"
-                                        : " or a smaller n_positions"));
-  }
-  dataset.training = make_window_source(tokens, 0, training, length);
-  if (fraction > 0.0) dataset.validation = make_window_source(tokens, training, validation, length);
-  if (dataset.training->samples() < settings.batch.train) {
-    throw UserError(join("train_batch_size: ", settings.batch.train,
-                         " samples make one step, but the training part of ", path, " (", training,
-                         " tokens) gives only ", dataset.training->samples(), " windows of model.n_positions ", length,
-                         "; set train_batch_size to ", dataset.training->samples(),
-                         " or less, use a longer text or a smaller n_positions"));
-  }
-  dataset.bytes = tokens->bytes();
-  dataset.description =
-      join(std::filesystem::path(path).filename().string(), ": ", tokens->size(), " tokens (",
-           dataset.tokenizer->name(), ", ", known, " different), ", dataset.training->samples(), " training and ",
-           dataset.validation ? dataset.validation->samples() : 0, " validation samples of ", length);
-  return dataset;
+  require_one_step(settings, count - validation,
+                   join(file_name(settings.data.path), " has only ", count - validation, " ", things, " for training"));
+  return validation_samples(count, fraction, settings.data.split_seed);
 }
 
-Dataset open_synthetic(const Settings& settings) {
-  const std::int64_t samples = settings.data.samples;
-  if (samples < 1) throw UserError(join("data.samples: ", samples, "; it must be 1 or more"));
-  // A tenth, at least one where there is one to spare.
-  const std::int64_t validation = samples == 1 ? 0 : std::max<std::int64_t>(1, samples / 10);
-  const std::int64_t training = samples - validation;
-  if (training < settings.batch.train) {
-    throw UserError(join("train_batch_size: ", settings.batch.train, " samples make one step, but data.samples ",
-                         samples, " leaves only ", training,
-                         " for training (a tenth is for validation); set train_batch_size to ", training,
-                         " or less, or data.samples to ", (settings.batch.train * 10 + 8) / 9, " or more"));
+std::int64_t vocabulary_for(const Settings& settings, const Tokenizer& tokenizer) {
+  const std::int64_t known = tokenizer.vocabulary_size();
+  const std::int64_t asked = settings.model.gpt.vocab_size;
+  if (asked != 0 && asked < known) {
+    throw UserError(join("model.vocab_size: ", asked, " is less than the ", known, " tokens of ", settings.data.path,
+                         " with the tokenizer \"", tokenizer.name(), "\"; use \"auto\" or ", known));
   }
-
-  const std::uint64_t key = derive_key(settings.training.seed, "synthetic data");
-  Dataset dataset;
-  std::string what;
-  const auto open = [&](auto make, std::int64_t inputs, std::int64_t outputs) {
-    dataset.training = make(inputs, outputs, key, 0, training);
-    if (validation > 0) dataset.validation = make(inputs, outputs, key, training, validation);
-  };
-  if (settings.data.task == "tokens") {
-    require_model(settings, "gpt", "synthetic token");
-    const GptSettings& gpt = settings.model.gpt;
-    if (gpt.vocab_size < 1) {
-      throw UserError(
-          "model.vocab_size: synthetic tokens need a number; \"auto\" takes it from a tokenizer, and there is none");
-    }
-    dataset.vocab_size = gpt.vocab_size;
-    open(make_synthetic_tokens, gpt.vocab_size, gpt.n_positions);
-    what = join("synthetic tokens (vocabulary ", gpt.vocab_size, ", length ", gpt.n_positions, ")");
-  } else if (settings.data.task == "regression") {
-    require_model(settings, "mlp", "synthetic regression");
-    const MlpSettings& mlp = settings.model.mlp;
-    if (mlp.layers.size() < 2) throw UserError("model.layers: at least two numbers are needed: inputs and outputs");
-    const bool classes = mlp.loss == "cross_entropy";
-    const std::int64_t inputs = mlp.layers.front();
-    const std::int64_t outputs = mlp.layers.back();
-    open(classes ? make_synthetic_classification : make_synthetic_regression, inputs, outputs);
-    dataset.bytes = inputs * outputs * 4 * (validation > 0 ? 2 : 1);
-    what = join("synthetic ", classes ? "classification" : "regression", " (", inputs, " features, ", outputs,
-                classes ? " classes)" : " targets)");
-  } else {
-    throw UserError(join("data.task: \"", settings.data.task, "\" is not known; use \"regression\" or \"tokens\""));
-  }
-  dataset.description = join(what, ": ", training, " training and ", validation, " validation samples");
-  return dataset;
+  return asked == 0 ? known : asked;
 }
 
-}  // namespace
+std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
 Dataset open_dataset(const Settings& settings) {
-  if (settings.data.type == "text") return open_text(settings);
-  if (settings.data.type == "synthetic") return open_synthetic(settings);
-  throw UserError(join("data.type: \"", settings.data.type, "\" is not known; use \"text\" or \"synthetic\""));
+  const DataSettings& data = settings.data;
+  if (data.type == "text")
+    return data.format == "prompt_completion" ? open_prompt_completion(settings) : open_text(settings);
+  if (data.type == "idx") return open_idx(settings);
+  if (data.type == "csv") return open_csv(settings);
+  if (data.type == "synthetic") return open_synthetic(settings);
+  throw UserError(join("data.type: \"", data.type, "\" is not known; use \"text\", \"idx\", \"csv\" or \"synthetic\""));
 }
 
 }  // namespace zt

@@ -38,7 +38,8 @@ class Loader {
   // allocate after the first call with the same MicroBatch. May be called by several threads at once.
   void fill(std::int64_t first_sample, std::int64_t j, MicroBatch& out) const;
 
-  // V: the losses that count in the global batch that starts with `first_sample`, over all micro-batches.
+  // V: the losses that count in the global batch that starts with `first_sample`, over all micro-batches. With a source
+  // that masks losses it is the sum over the very samples of that batch, so every rank can know it beforehand.
   std::int64_t valid(std::int64_t first_sample) const;
 
   std::int64_t micro_batches() const { return (global_batch_ + micro_ - 1) / micro_; }  // J
@@ -50,6 +51,9 @@ class Loader {
  private:
   // Samples of the global batch from `first_sample` that exist.
   std::int64_t present(std::int64_t first_sample) const;
+  // Calls visit(i, index in the source) for the samples number first, first + 1 ... of the run, i = 0 ... count - 1.
+  template <typename Visit>
+  void visit_samples(std::int64_t first, std::int64_t count, Visit&& visit) const;
 
   const Source& source_;
   Order order_;

@@ -20,7 +20,7 @@ struct SampleShape {
   std::int64_t features = 0;       // float, the inputs of a row
   std::int64_t value_targets = 0;  // float, of a row of a regression
 
-  // Losses that one sample gives: positions of a sequence, or one for a row.
+  // Losses that a sample gives at most, and without a mask: positions of a sequence, or one for a row.
   std::int64_t losses() const { return tokens > 0 ? tokens : 1; }
   bool operator==(const SampleShape&) const = default;
 };
@@ -40,8 +40,12 @@ class Source {
 
   virtual SampleShape shape() const = 0;
   virtual std::int64_t samples() const = 0;
-  // Writes sample `index`, 0 <= index < samples(). Allocates nothing.
+  // Writes sample `index`, 0 <= index < samples(). Allocates nothing. Positions that do not count have target -1.
   virtual void sample(std::int64_t index, const SampleView& out) const = 0;
+  // How many losses of sample `index` count, at least 1: what sample() gives as targets other than -1, or 1 for a row.
+  virtual std::int64_t losses(std::int64_t /*index*/) const { return shape().losses(); }
+  // Whether losses() differs from shape().losses() for some sample.
+  virtual bool masks_losses() const { return false; }
 };
 
 // Windows of `length` tokens side by side in tokens [first, first + count) with targets shifted by one: k * length + 1

@@ -82,8 +82,12 @@ void Session::initialize() {
 }
 
 std::int64_t Session::losses_per_step() const {
-  const SampleShape shape = sample_shape(settings_.model);
-  return settings_.batch.train * shape.losses();
+  if (!training_ || steps_.attempted == 0) return positions_per_step();
+  return training_->valid(first_sample());
+}
+
+std::int64_t Session::positions_per_step() const {
+  return settings_.batch.train * sample_shape(settings_.model).losses();
 }
 
 DeviceBatch Session::upload(const MicroBatch& batch) {
@@ -111,16 +115,13 @@ DeviceBatch Session::upload(const MicroBatch& batch) {
 
 std::int64_t Session::first_sample() const { return (steps_.attempted - 1) * settings_.batch.train; }
 
-double Session::losses_that_count() const {
-  return static_cast<double>(training_ ? training_->valid(first_sample()) : losses_per_step());
-}
-
 // The micro-steps of the step that steps_.attempted counts: micro-batch j = k N + r of the global batch for k = 0 ...
 void Session::run_micro_steps(Device& device, double scale, Purpose purpose) {
   const BatchSettings& batch = settings_.batch;
   const std::int64_t micro_batches = batch.accumulation * communicator_.size();
-  const StepInfo step{settings_.training.seed, steps_.attempted,
-                      static_cast<float>(scale * static_cast<double>(micro_batches) / losses_that_count())};
+  const StepInfo step{
+      settings_.training.seed, steps_.attempted,
+      static_cast<float>(scale * static_cast<double>(micro_batches) / static_cast<double>(losses_per_step()))};
   communicator_.set_purpose(purpose);
   engine_->begin_step();
   sums_->clear();
@@ -151,7 +152,7 @@ StepOutcome Session::train_step(std::int64_t vote) {
                         *sums_,
                         settings_.gradient_clipping,
                         settings_.batch.accumulation * communicator_.size(),
-                        losses_that_count(),
+                        static_cast<double>(losses_per_step()),
                         settings_.optimizer.decay_biases,
                         settings_.optimizer.decay_norms};
   const ScheduledValues scheduled =

@@ -82,7 +82,10 @@ class Session {
   StateStore& states() { return *states_; }
   const Optimizer& optimizer() const { return *optimizer_; }
   Communicator& communicator() { return communicator_; }
-  std::int64_t losses_per_step() const;  // tokens or rows of a global batch
+  // Losses that count in the step attempted last, over all ranks: tokens or rows. Its mean loss is the sum over this.
+  std::int64_t losses_per_step() const;
+  // Positions of sequences, or rows, that a step runs through the model, over all ranks: masked ones included.
+  std::int64_t positions_per_step() const;
   // Which tensor an address belongs to, in words.
   std::string tensor_at(const void* address) const;
 
@@ -92,7 +95,6 @@ class Session {
   };
   DeviceBatch upload(const MicroBatch& batch);
   std::int64_t first_sample() const;  // of the step that was attempted last
-  double losses_that_count() const;   // V of that step
   void run_micro_steps(Device& device, double scale, Purpose purpose);
 
   Settings settings_;

@@ -124,7 +124,7 @@ Json make_summary(const Session& session, const Plan& plan, const RunRecord& rec
   std::vector<double> settled(record.step_seconds);
   if (settled.size() > 2) settled.erase(settled.begin(), settled.begin() + 2);
   const double step_seconds = median(settled);
-  const double per_second = step_seconds > 0.0 ? static_cast<double>(session.losses_per_step()) / step_seconds : 0.0;
+  const double per_second = step_seconds > 0.0 ? static_cast<double>(session.positions_per_step()) / step_seconds : 0.0;
   const double rows_of_a_rank = static_cast<double>(settings.batch.train) / plan.ranks;
   const double flops = step_seconds > 0.0 ? flops_per_row * rows_of_a_rank / step_seconds : 0.0;
   Json throughput;
@@ -160,10 +160,10 @@ Json train_metrics(const Session& session, const StepOutcome& outcome, double se
   if (!applied) line["skip_reason"] = name_of(outcome.decision.reason);
   if (!outcome.retried_scales.empty()) line["retries"] = outcome.retried_scales.size();
   line["samples"] = steps.attempted * settings.batch.train;
-  if (tokens) line["tokens"] = steps.attempted * session.losses_per_step();
+  if (tokens) line["tokens"] = steps.attempted * session.positions_per_step();
   put_number(line, "step_seconds", seconds);
   put_number(line, tokens ? "tokens_per_second" : "samples_per_second",
-             static_cast<double>(session.losses_per_step()) / seconds);
+             static_cast<double>(session.positions_per_step()) / seconds);
   return line;
 }
 

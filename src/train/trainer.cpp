@@ -234,7 +234,7 @@ void Trainer::after_step(const StepOutcome& outcome, double seconds) {
   for (const std::string& line : retry_lines(step, outcome)) console_.say(line);
   if (decision.verdict == Verdict::skip) console_.say(skip_line(step, outcome, session_->scaler()));
   last_skip_reason_ = decision.reason;
-  const double rate = static_cast<double>(session_->losses_per_step()) / seconds;
+  const double rate = static_cast<double>(session_->positions_per_step()) / seconds;
   console_.progress({.step = step,
                      .steps = steps_to_run(),
                      .loss = outcome.loss,

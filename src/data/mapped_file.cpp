@@ -1,4 +1,4 @@
-#include "data/text_file.h"
+#include "data/mapped_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -14,7 +14,7 @@ namespace zt {
 namespace {
 
 // std::strerror is not for several threads; ranks may be threads.
-std::string reason(int error) { return std::generic_category().message(error); }
+std::string words_for(int error) { return std::generic_category().message(error); }
 
 class Descriptor {
  public:
@@ -32,9 +32,9 @@ class Descriptor {
 
 }  // namespace
 
-TextFile::TextFile(const std::string& path, const std::string& key) {
-  const auto fail = [&](const std::string& what) { throw UserError(key + ": " + path + what); };
-  if (path.empty()) throw UserError(key + ": no file is named; give the path of a text file");
+MappedFile::MappedFile(const std::string& path, const std::string& key, const std::string& what) {
+  const auto fail = [&](const std::string& reason) { throw UserError(key + ": " + path + reason); };
+  if (path.empty()) throw UserError(key + ": no file is named; give the path of " + what);
   // Non-blocking, or opening a named pipe would wait for its writer.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) {
@@ -43,19 +43,19 @@ TextFile::TextFile(const std::string& path, const std::string& key) {
       fail(": no such file; check the path (in a config file it counts from that file's folder)");
     }
     if (error == EACCES) fail(": permission denied; make the file readable for this user (chmod u+r)");
-    fail(": cannot be opened: " + reason(error));
+    fail(": cannot be opened: " + words_for(error));
   }
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0) fail(": cannot be examined: " + reason(errno));
-  if (S_ISDIR(status.st_mode)) fail(" is a directory; name one text file in it");
-  if (!S_ISREG(status.st_mode)) fail(" is not a regular file; write the text to a file first");
-  if (status.st_size == 0) fail(" is empty; name a file with text in it");
+  if (::fstat(file.get(), &status) != 0) fail(": cannot be examined: " + words_for(errno));
+  if (S_ISDIR(status.st_mode)) fail(" is a directory; name " + what + " in it");
+  if (!S_ISREG(status.st_mode)) fail(" is not a regular file; write the data to a file first");
+  if (status.st_size == 0) fail(" is empty; name " + what + " with something in it");
   size_ = static_cast<std::size_t>(status.st_size);
   memory_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
-  if (memory_ == MAP_FAILED) fail(": cannot be read: " + reason(errno));
+  if (memory_ == MAP_FAILED) fail(": cannot be read: " + words_for(errno));
   ::madvise(memory_, size_, MADV_SEQUENTIAL);
 }
 
-TextFile::~TextFile() { ::munmap(memory_, size_); }
+MappedFile::~MappedFile() { ::munmap(memory_, size_); }
 
 }  // namespace zt

@@ -1,0 +1,20 @@
+// JSON lines of prompts and completions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace zt {
+
+struct PromptCompletion {
+  std::string prompt, completion;  // UTF-8
+  std::int64_t line = 0;           // in the file, from 1
+};
+
+// Every line is an object with the texts `prompt` and `completion` (not empty); its other keys are passed over. Empty
+// lines do not count. `origin` names the file in errors. Throws UserError with line and column.
+std::vector<PromptCompletion> read_prompts(std::string_view text, const std::string& origin);
+
+}  // namespace zt
