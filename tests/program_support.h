@@ -213,7 +213,7 @@ inline std::string summary_shape(const std::string& rate, bool evaluated) {
     "final": {"loss": "float", "validation_loss": "float or null", "loss_scale": "float"},
     "best": )" +
          best + R"(,
-    "model": {"type": "text", "parameters": "whole"},
+    "model": {"type": "text", "parameters": "whole", "trained": "whole"},
     "weights_checksum": "text",
     "run": {"world_size": "whole", "stage": "whole", "precision": "text", "device": "cpu", "instruction_set": "text",
             "threads_per_rank": "whole", "micro_batch": "whole", "accumulation": "whole"},
