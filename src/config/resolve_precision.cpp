@@ -80,6 +80,12 @@ void Resolver::resolve_amp() {
   if (known({"amp.loss_scale"}) && level == "O0") {
     notice("amp.loss_scale", "has no effect: opt_level O0 trains in fp32, without loss scaling");
   }
+  const bool all_fp16 = preset() == "O3" || preset() == "O3_norms";
+  if (all_fp16 && !is("optimizer.type", "SGD") && checked_.selected.contains("optimizer.type")) {
+    notice("amp.opt_level",
+           level + " keeps the optimizer's averages in fp16, where squares of gradients below 2.4e-4 are 0 and updates "
+                   "have no bound: expect the run to diverge; use SGD, O2, or \"master_weights\": true");
+  }
   if (known({"amp.min_loss_scale", "amp.max_loss_scale"}) &&
       get<double>("amp.min_loss_scale") > get<double>("amp.max_loss_scale")) {
     problem("amp.min_loss_scale", "found " + values_["amp.min_loss_scale"].dump() + ", above amp.max_loss_scale " +
