@@ -321,54 +321,7 @@ class Checker {
   CheckedValues result_;
 };
 
-// Takes the key out of its section; null when it is not there.
-std::optional<Json> take(ConfigTree& tree, const std::string& path) {
-  const Json* found = tree.find(path);
-  if (found == nullptr) return std::nullopt;
-  Json value = *found;
-  Json* node = &tree.json;
-  const std::vector<std::string> keys = split_path(path);
-  for (std::size_t i = 0; i + 1 < keys.size(); ++i) node = &*node->find(keys[i]);
-  node->erase(keys.back());
-  return value;
-}
-
-void put(ConfigTree& tree, const std::string& path, Json value) {
-  Json* node = &tree.json;
-  for (const std::string& key : split_path(path)) node = &(*node)[key];
-  *node = std::move(value);
-}
-
 }  // namespace
-
-void replace_old_forms(ConfigTree& tree, Problems& problems, std::vector<std::string>& notices) {
-  for (const Key& key : key_table()) {
-    if (key.kind != KeyKind::alias || tree.find(key.path) == nullptr) continue;
-    const Origin* origin = tree.origin_of(key.path);
-    const std::string where = origin == nullptr ? "" : origin->text;
-    if (tree.find(key.text) != nullptr) {
-      problems.push_back({key.path, where, "an old name of " + key.text + ", which is given too: remove one of them"});
-      take(tree, key.path);
-      continue;
-    }
-    notices.push_back(where + ": " + key.path + " is an old name of " + key.text);
-    put(tree, key.text, *take(tree, key.path));
-    std::map<std::string, Origin> moved;
-    for (const auto& [path, from] : tree.origins) {
-      if (path == key.path || path.starts_with(key.path + ".")) moved[key.text + path.substr(key.path.size())] = from;
-    }
-    tree.erase_origins_below(key.path);
-    tree.origins.merge(moved);
-  }
-  const Json* zero = tree.find("zero_optimization");
-  if (zero == nullptr || !zero->is_boolean()) return;
-  const bool on = zero->get<bool>();
-  const Origin* origin = tree.origin_of("zero_optimization");
-  const Origin where = origin == nullptr ? Origin{} : *origin;
-  if (on) notices.push_back(where.text + ": zero_optimization: true is an old form of \"stage\": 1");
-  put(tree, "zero_optimization", Json::object({{"stage", on ? 1 : 0}}));
-  tree.origins["zero_optimization.stage"] = where;
-}
 
 CheckedValues check_keys(const ConfigTree& tree, const std::filesystem::path& current_directory, Problems& problems,
                          std::vector<std::string>& notices) {

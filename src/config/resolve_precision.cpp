@@ -83,8 +83,9 @@ void Resolver::resolve_amp() {
   const bool all_fp16 = preset() == "O3" || preset() == "O3_norms";
   if (all_fp16 && !is("optimizer.type", "SGD") && checked_.selected.contains("optimizer.type")) {
     notice("amp.opt_level",
-           level + " keeps the optimizer's averages in fp16, where squares of gradients below 2.4e-4 are 0 and updates "
-                   "have no bound: expect the run to diverge; use SGD, O2, or \"master_weights\": true");
+           level +
+               " keeps the optimizer's averages in fp16, where squares of gradients below 2.4e-4 are 0 and updates "
+               "have no bound: expect the run to diverge; use SGD, O2, or \"master_weights\": true");
   }
   if (known({"amp.min_loss_scale", "amp.max_loss_scale"}) &&
       get<double>("amp.min_loss_scale") > get<double>("amp.max_loss_scale")) {

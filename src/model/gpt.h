@@ -67,6 +67,14 @@ class Gpt final : public Model {
   // The gradient of what a sub-layer added to the stream, as products read it.
   ConstTensorView d_sublayer(const PassContext& pass) const;
 
+  // Numbers of the operations that drop out, for the keys of their draws.
+  static constexpr std::int64_t drop_embedding = 0;
+  static constexpr std::int64_t drop_attention_weights(std::size_t block) {
+    return 1 + 3 * static_cast<std::int64_t>(block);
+  }
+  static constexpr std::int64_t drop_attention_output(std::size_t block) { return drop_attention_weights(block) + 1; }
+  static constexpr std::int64_t drop_mlp_output(std::size_t block) { return drop_attention_weights(block) + 2; }
+
   Dropout dropout(const PassContext& pass, double probability, std::int64_t operation, std::int64_t elements) const;
   Dropout output_dropout(const PassContext& pass, std::int64_t operation) const;
 

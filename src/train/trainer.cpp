@@ -14,6 +14,7 @@
 #include "core/random.h"
 #include "device/cpu/cpu_device.h"
 #include "device/cpu/instruction_set.h"
+#include "train/agreements.h"
 #include "train/console.h"
 #include "train/diagnosis.h"
 #include "train/early_stopping.h"
@@ -31,50 +32,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-// How this rank stands to the others of its machine.
-struct Neighbours {
-  int on_machine = 1;     // ranks of this machine, this one included
-  int sharing_cores = 1;  // of those, the ones that may run on exactly the same cores
-};
-
-Neighbours find_neighbours(Communicator& communicator) {
-  const std::string machine = machine_name() + "\n";
-  const std::string cores = allowed_cores();
-  Neighbours neighbours{0, 0};
-  for (const std::string& other : communicator.all_gather_strings(machine + cores)) {
-    if (!other.starts_with(machine)) continue;
-    ++neighbours.on_machine;
-    if (other.substr(machine.size()) == cores) ++neighbours.sharing_cores;
-  }
-  return neighbours;
-}
-
-// The lowest instruction set among the ranks (and the one asked for): results depend on it.
-cpu::InstructionLevel agree_on_instruction_set(Communicator& communicator, const std::string& asked) {
-  cpu::InstructionLevel level = cpu::detected_instruction_level();
-  if (const auto limit = cpu::instruction_level_from(asked)) level = std::min(level, *limit);
-  for (const std::string& other : communicator.all_gather_strings(std::string(cpu::name_of(level)))) {
-    level = std::min(level, cpu::instruction_level_from(other).value_or(level));
-  }
-  cpu::limit_instruction_set(level);
-  return level;
-}
-
-// Signals as votes that can be added up over ranks.
-constexpr std::array<int, 3> stop_signals = {2, 15, 10};  // SIGINT, SIGTERM, SIGUSR1
-std::int64_t vote_for(int signal) {
-  for (std::size_t i = 0; i < stop_signals.size(); ++i) {
-    if (stop_signals.at(i) == signal) return std::int64_t{1} << (20 * i);
-  }
-  return 0;
-}
-int signal_of(std::int64_t votes) {
-  for (std::size_t i = 0; i < stop_signals.size(); ++i) {
-    if ((votes >> (20 * i) & 0xfffff) != 0) return stop_signals.at(i);
-  }
-  return 0;
-}
 
 class Trainer {
  public:

@@ -1,0 +1,174 @@
+// The forward pass of the GPT: with loss and what backward needs, or for the scores of the next token.
+#include "model/gpt.h"
+
+namespace zt {
+
+LossView Gpt::forward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& step,
+                      bool training) {
+  const PassContext pass{device, parameters, batch, step, training};
+  blocks_forward(pass);
+  const std::int64_t V = settings_.vocab_size;
+  device.run(Stream::compute, MatMul{.a = final_norm_,
+                                     .b = weight(pass, names_.head_unit, names_.head_weight),
+                                     .out = logits_,
+                                     .m = positions(pass),
+                                     .n = V,
+                                     .k = settings_.n_embd,
+                                     .lda = settings_.n_embd,
+                                     .ldb = settings_.n_embd,
+                                     .ldc = logits_stride_,
+                                     .transpose_b = true});
+  parameters.release(names_.head_unit);
+  device.run(Stream::compute, CrossEntropy{.logits = logits_,
+                                           .targets = batch.targets,
+                                           .losses = losses_,
+                                           .d_logits = training ? logits_ : TensorView{},
+                                           .rows = positions(pass),
+                                           .vocabulary = V,
+                                           .stride = logits_stride_,
+                                           .scale = step.gradient_scale});
+  return {losses_, nullptr, positions(pass)};
+}
+
+// Everything up to the final norm; the head's unit stays acquired.
+void Gpt::blocks_forward(const PassContext& pass) {
+  pass.parameters.begin(pass.training ? Pass::training_forward : Pass::inference);
+  embedding_forward(pass);
+  for (std::size_t index = 0; index < blocks_.size(); ++index) {
+    const int unit = GptUnits::block(index);
+    pass.parameters.acquire(unit);
+    if (index == 0) {
+      norm_1_forward(pass, index, {}, {});
+    } else {
+      norm_1_forward(pass, index, blocks_[index - 1].middle, delta_);
+    }
+    block_forward(pass, index, false);
+    pass.parameters.release(unit);
+  }
+  pass.parameters.acquire(names_.head_unit);
+  final_norm_forward(pass);
+}
+
+void Gpt::embedding_forward(const PassContext& pass) {
+  pass.parameters.acquire(0);
+  pass.device.run(Stream::compute,
+                  EmbeddingForward{.tokens = pass.batch.tokens,
+                                   .token_table = pass.parameters.parameter(0, names_.token_table),
+                                   .position_table = pass.parameters.parameter(0, names_.position_table),
+                                   .out = blocks_.front().stream,
+                                   .batch = pass.batch.rows,
+                                   .length = settings_.n_positions,
+                                   .columns = settings_.n_embd,
+                                   .vocabulary = settings_.vocab_size,
+                                   .dropout = dropout(pass, settings_.embd_pdrop, drop_embedding,
+                                                      settings_.n_positions * settings_.n_embd)});
+  pass.parameters.release(0);
+}
+
+void Gpt::norm_1_forward(const PassContext& pass, std::size_t index, ConstTensorView from, ConstTensorView delta) {
+  Block& block = blocks_[index];
+  const int unit = GptUnits::block(index);
+  LayerNormForward norm{.in = from ? from : ConstTensorView(block.stream),
+                        .delta = delta,
+                        .sum = delta ? block.stream : TensorView{},
+                        .weight = parameter(pass, unit, names_.norm_1_weight),
+                        .bias = parameter(pass, unit, names_.norm_1_bias),
+                        .out = norm_target(block.norm_1),
+                        .mean = block.mean_1,
+                        .rstd = block.rstd_1,
+                        .rows = positions(pass),
+                        .columns = settings_.n_embd,
+                        .epsilon = static_cast<float>(settings_.layer_norm_epsilon)};
+  if (delta) norm.dropout = output_dropout(pass, drop_mlp_output(index - 1));
+  pass.device.run(Stream::compute, norm);
+  cast_norm(pass, block.norm_1);
+}
+
+void Gpt::block_forward(const PassContext& pass, std::size_t index, bool recompute) {
+  Block& block = blocks_[index];
+  Device& device = pass.device;
+  const int unit = GptUnits::block(index);
+  const std::int64_t C = settings_.n_embd;
+  const std::int64_t I = settings_.n_inner;
+  const std::int64_t T = settings_.n_positions;
+
+  linear_forward(device, linear(pass, C, 3 * C), block.norm_1, weight(pass, unit, names_.qkv_weight),
+                 parameter(pass, unit, names_.qkv_bias), block.qkv);
+  device.run(Stream::compute,
+             AttentionForward{.qkv = block.qkv,
+                              .out = block.attention,
+                              .log_sum_exp = block.log_sum_exp,
+                              .batch = pass.batch.rows,
+                              .length = T,
+                              .heads = settings_.n_head,
+                              .head_size = C / settings_.n_head,
+                              .dropout = dropout(pass, settings_.attn_pdrop, drop_attention_weights(index),
+                                                 settings_.n_head * T * T)});
+  linear_forward(device, linear(pass, C, C), block.attention, weight(pass, unit, names_.attention_weight),
+                 parameter(pass, unit, names_.attention_bias), delta_);
+  device.run(Stream::compute, LayerNormForward{.in = block.stream,
+                                               .delta = delta_,
+                                               .sum = block.middle,
+                                               .weight = parameter(pass, unit, names_.norm_2_weight),
+                                               .bias = parameter(pass, unit, names_.norm_2_bias),
+                                               .out = norm_target(block.norm_2),
+                                               .mean = block.mean_2,
+                                               .rstd = block.rstd_2,
+                                               .rows = positions(pass),
+                                               .columns = C,
+                                               .epsilon = static_cast<float>(settings_.layer_norm_epsilon),
+                                               .dropout = output_dropout(pass, drop_attention_output(index))});
+  cast_norm(pass, block.norm_2);
+  linear_forward(device, linear(pass, C, I), block.norm_2, weight(pass, unit, names_.fc_weight),
+                 parameter(pass, unit, names_.fc_bias), block.hidden);
+  if (activation_ != Activation::identity) {
+    const std::int64_t count = positions(pass) * I;
+    device.run(Stream::compute,
+               ActivationForward{
+                   .in = block.hidden.part(0, count), .out = block.active.part(0, count), .activation = activation_});
+  }
+  if (recompute) return;
+  linear_forward(device, linear(pass, I, C), block.active, weight(pass, unit, names_.projection_weight),
+                 parameter(pass, unit, names_.projection_bias), delta_);
+}
+
+void Gpt::final_norm_forward(const PassContext& pass) {
+  const int unit = names_.head_unit;
+  pass.device.run(Stream::compute,
+                  LayerNormForward{.in = blocks_.back().middle,
+                                   .delta = delta_,
+                                   .sum = final_stream_,
+                                   .weight = parameter(pass, unit, names_.final_norm_weight),
+                                   .bias = parameter(pass, unit, names_.final_norm_bias),
+                                   .out = norm_target(final_norm_),
+                                   .mean = final_mean_,
+                                   .rstd = final_rstd_,
+                                   .rows = positions(pass),
+                                   .columns = settings_.n_embd,
+                                   .epsilon = static_cast<float>(settings_.layer_norm_epsilon),
+                                   .dropout = output_dropout(pass, drop_mlp_output(blocks_.size() - 1))});
+  cast_norm(pass, final_norm_);
+}
+
+const float* Gpt::next_token_logits(Device& device, ParameterAccess& parameters, const std::int32_t* tokens,
+                                    std::int64_t length) {
+  const DeviceBatch batch{.rows = 1, .tokens = tokens};
+  const StepInfo step{};
+  const PassContext pass{device, parameters, batch, step, false};
+  blocks_forward(pass);
+  device.run(Stream::compute,
+             MatMul{.a = ConstTensorView(final_norm_).part((length - 1) * settings_.n_embd, settings_.n_embd),
+                    .b = weight(pass, names_.head_unit, names_.head_weight),
+                    .out = {next_token_logits_, settings_.vocab_size, DType::f32},
+                    .m = 1,
+                    .n = settings_.vocab_size,
+                    .k = settings_.n_embd,
+                    .lda = settings_.n_embd,
+                    .ldb = settings_.n_embd,
+                    .ldc = settings_.vocab_size,
+                    .transpose_b = true});
+  parameters.release(names_.head_unit);
+  return next_token_logits_;
+}
+
+}  // namespace zt
