@@ -1,5 +1,4 @@
-// The backward pass of the GPT. d_stream_ holds the gradient of the residual stream, d_delta_ that of what a sub-layer added
-// to it.
+// The backward pass of the GPT. d_stream_ holds the gradient of the residual stream, d_delta_ that of what a sub-layer
 // added to it.
 #include "model/gpt.h"
 
