@@ -317,7 +317,8 @@ TEST_CASE("Patterns that name nothing, or everything, are refused") {
     return model_units(frozen(tiny_gpt(), patterns));
   };
   CHECK_THROWS_WITH(assign({"h.7"}), Catch::Contains("\"h.7\" names no parameter") && Catch::Contains("wte.weight"));
-  CHECK_THROWS_WITH(assign({"h.0", "hh"}), Catch::Contains("\"hh\""));
+  CHECK_THROWS_WITH(assign({"h.0", "hh", "x*"}), Catch::Contains("\"hh\", \"x*\" names no parameter"));
+  CHECK_THROWS_WITH(assign({"hh"}), Catch::Contains("of each block, h.0 to h.2: .attn.c_attn.weight"));
   CHECK_THROWS_WITH(assign({"*"}), Catch::Contains("nothing is left to train"));
   CHECK_NOTHROW(assign({}));
   CHECK(names_parameter("h.1", "h.1.attn.c_attn.weight"));

@@ -88,6 +88,25 @@ TEST_CASE("an output directory that holds a run is used again only when asked") 
   CHECK(fs::is_regular_file(place.file("file")));
 }
 
+TEST_CASE("a finished run is left alone, and not taken for one of more steps") {
+  const Workplace place;
+  check_completes(place.run({}));
+  const std::string before = contents_of(place.file("run/summary.json"));
+  const ProgramResult again = place.run({"--resume"});
+  CHECK(again.code == 0);
+  CHECK(again.err.find("is finished: nothing to resume") != std::string::npos);
+  check_fails(place.run({"--resume", "--set", "training.max_steps=9"}), 2,
+              "finished after 4 steps, and training.max_steps asks for 9");
+  CHECK(contents_of(place.file("run/summary.json")) == before);
+}
+
+TEST_CASE("arguments that are not expected say how they are given") {
+  const Workplace place;
+  check_fails(place.run({"other.json"}), 2, "each config file needs its own --config, as --config other.json");
+  check_fails(place.run({"train", "other.json"}), 2, "each config file needs its own --config, as --config other.json");
+  check_fails(place.run({"--training.max_steps=3"}), 2, "given as --set training.max_steps=3");
+}
+
 TEST_CASE("help and version go to stdout") {
   const Workplace place;
   for (const std::string option : {"--help", "--version"}) {

@@ -66,6 +66,26 @@ TEST_CASE("a loss that is not finite ends the run with code 1, and step and tens
   }
 }
 
+TEST_CASE("a run whose last numbers are not finite is not completed") {
+  const Arguments wild = {"--set", R"(optimizer={"type": "SGD", "params": {"lr": 1e30}})"};
+  for (const int number : {1, 2}) {
+    const Workplace place;
+    const Arguments one_step = wild + Arguments{"--set", "training.max_steps=1", "--set", "training.eval_interval=1"};
+    check_fails(place.run(ranks(number) + one_step), 1, "the validation loss after step 1 is not finite");
+    CHECK(json_of(place.file("run/summary.json")).at("status") == "failed");
+  }
+  const Workplace place;
+  const Arguments bf16 = {"--set", "bf16.enabled=true",       "--set", "training.max_steps=2",
+                          "--set", "training.eval_interval=0"};
+  check_fails(place.run(wild + bf16), 1, "the run ended with step 2, whose loss is not finite");
+  // Early stopping is no way out.
+  const Arguments early = {"--set",      "bf16.enabled=true",
+                           "--set",      "training.eval_interval=1",
+                           "--set",      R"(training.early_stopping={"patience": 1})",
+                           "--overwrite"};
+  check_fails(place.run(wild + early), 1, "is not finite");
+}
+
 TEST_CASE("an overflow at the smallest loss scale ends the run with code 1") {
   const Workplace place;
   const ProgramResult result = place.run(ranks(2) + fp16 + Arguments{"--set", "fp16.min_loss_scale=524288"});

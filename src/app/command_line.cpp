@@ -26,6 +26,23 @@ std::vector<int> numbers(const std::string& option, const std::vector<std::strin
   return values;
 }
 
+// What to write in place of an argument that was not expected.
+std::string how_to_give(int argc, const char* const* argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const std::size_t equals = argument.find('=');
+    const bool dotted = argument.find('.') < equals;
+    if (argument.starts_with("--") && equals != std::string::npos && dotted) {
+      return "a key of the config is given as --set " + argument.substr(2);
+    }
+    if (!argument.starts_with("-") && argument.ends_with(".json") && std::string(argv[i - 1]) != "--config" &&
+        std::string(argv[i - 1]) != "-c") {
+      return "each config file needs its own --config, as --config " + argument;
+    }
+  }
+  return "options start with --, and a key of the config is given as --set KEY.PATH=VALUE";
+}
+
 }  // namespace
 
 std::optional<CommandLine> parse_command_line(int argc, const char* const* argv) {
@@ -78,6 +95,8 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
   } catch (const CLI::CallForHelp&) {
     std::fputs(app.help().c_str(), stdout);
     return std::nullopt;
+  } catch (const CLI::ExtrasError& error) {
+    throw UserError(std::string(error.what()) + "; " + how_to_give(argc, argv) + "\nSee zerotrain --help.");
   } catch (const CLI::ParseError& error) {
     throw UserError(std::string(error.what()) + "\nSee zerotrain --help.");
   }
@@ -86,6 +105,10 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
     return std::nullopt;
   }
   if (*output_option) line.output = output;
+  if (line.verb.ends_with(".json")) {
+    throw UserError("\"" + line.verb +
+                    "\" stands where a verb would: each config file needs its own --config, as --config " + line.verb);
+  }
   if (line.verb != "train" && line.verb != "prove") {
     throw UserError("\"" + line.verb +
                     "\" is not something this version does: it has train (with --dry-run and "

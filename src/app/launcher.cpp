@@ -131,7 +131,9 @@ class Ranks {
       if (process > 0) kill(process, signal);
     }
   }
+  // The first lets ranks finish their step; at the second they stop at once, and one that does not answer is ended.
   void forward(int signal) {
+    if (!forwarded_.empty()) deadline_ = std::min(deadline_.value_or(Clock::time_point::max()), Clock::now() + at_once);
     forwarded_.push_back(signal);
     signal_all(signal);
   }
@@ -215,6 +217,8 @@ class Ranks {
     block_.record_failure({rank, code, ""});
     start_deadline();
   }
+
+  static constexpr std::chrono::milliseconds at_once{500};
 
   LaunchOptions options_;
   ControlBlock& block_;

@@ -33,10 +33,13 @@ void claim_output_directory(const std::string& path, bool resume, bool overwrite
   }
 }
 
-bool holds_finished_run(const std::string& path) {
+std::optional<FinishedRun> finished_run(const std::string& path) {
   std::ifstream file(fs::path(path) / "summary.json");
   const nlohmann::json summary = nlohmann::json::parse(file, nullptr, false);
-  return summary.is_object() && summary.value("status", "") == "completed";
+  if (!summary.is_object() || summary.value("status", "") != "completed") return std::nullopt;
+  const nlohmann::json steps = summary.value("steps", nlohmann::json::object());
+  if (!steps.is_object()) return std::nullopt;
+  return FinishedRun{steps.value("attempted", std::int64_t{0}), summary.value("stop_reason", "") == "max_steps"};
 }
 
 }  // namespace zt

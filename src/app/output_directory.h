@@ -1,6 +1,8 @@
 // The directory that a run's files go to.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 namespace zt {
@@ -9,7 +11,11 @@ namespace zt {
 // `resume` (left as it is) or `overwrite` (the run's files are removed, nothing else).
 void claim_output_directory(const std::string& path, bool resume, bool overwrite);
 
-// Whether its summary says that a run was completed.
-bool holds_finished_run(const std::string& path);
+// What the summary of a completed run says.
+struct FinishedRun {
+  std::int64_t steps = 0;       // attempted
+  bool took_all_steps = false;  // it ended because training.max_steps were attempted
+};
+std::optional<FinishedRun> finished_run(const std::string& path);
 
 }  // namespace zt

@@ -1,6 +1,7 @@
 #include "app/prove.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <numeric>
 
@@ -72,7 +73,7 @@ int prove(ResolvedConfig config, const std::vector<int>& ranks, const std::vecto
   settings.training.max_steps = steps;
   settings.training.sample_prompt.clear();
   // In 16 bits the sums must be fp32: else they are rounded once a step on one rank and more often on several.
-  if (is_16_bit(make_precision(settings.precision, settings.batch.accumulation).accumulator)) {
+  if (ranks.size() > 1 && is_16_bit(make_precision(settings.precision, settings.batch.accumulation).accumulator)) {
     std::fprintf(stderr,
                  "notice: compared with data_types.grad_accum_dtype \"fp32\"; as the config stands, sums in 16 bits "
                  "are the same at every stage, but not at every number of ranks\n");
@@ -86,9 +87,10 @@ int prove(ResolvedConfig config, const std::vector<int>& ranks, const std::vecto
   }
 
   if (!json) {
-    std::printf("%d steps in %s, global batch %lld = micro-batches of %lld, gradients summed in fp32, %s\n", steps,
+    const Precision precision = make_precision(settings.precision, settings.batch.accumulation);
+    std::printf("%d steps in %s, global batch %lld = micro-batches of %lld, gradients summed in %s, %s\n", steps,
                 settings.precision.preset.c_str(), static_cast<long long>(settings.batch.train),
-                static_cast<long long>(settings.batch.micro),
+                static_cast<long long>(settings.batch.micro), std::string(name_of(precision.accumulator)).c_str(),
                 std::string(cpu::name_of(cpu::instruction_level())).c_str());
     std::printf("%5s %5s %4s  %-15s %7s  %-16s  %-9s %s\n", "ranks", "stage", "A", "last loss", "skipped", "weights",
                 "bytes", "elements sent");
@@ -118,7 +120,12 @@ int prove(ResolvedConfig config, const std::vector<int>& ranks, const std::vecto
   const auto& steps_of_first = first->steps;
   const bool none_applied =
       std::all_of(steps_of_first.begin(), steps_of_first.end(), [](const CurveStep& step) { return step.skipped; });
-  if (none_applied) {
+  if (!std::isfinite(steps_of_first.back().loss) || steps_of_first.size() < static_cast<std::size_t>(steps)) {
+    std::fprintf(stderr,
+                 "warning: the runs of this config end in step %zu with a loss or gradients that are not finite; train "
+                 "it to see the first such value named\n",
+                 steps_of_first.size());
+  } else if (none_applied) {
     std::fprintf(stderr,
                  "warning: every step was skipped while the loss scale came down: the weights are the initial ones; "
                  "more --steps, or a lower fp16.initial_scale_power, prove more\n");

@@ -219,10 +219,17 @@ int run(int argc, const char* const* argv, std::chrono::steady_clock::time_point
   }
   const int world_size = under_mpi ? world_size_of_mpi() : std::max(1, line.ranks);
   if (line.resume) {
-    const std::string directory = resolve(line, world_size).settings.training.output_dir;
-    if (holds_finished_run(directory)) {
+    const TrainingSettings training = resolve(line, world_size).settings.training;
+    if (const auto finished = finished_run(training.output_dir)) {
+      if (finished->took_all_steps && training.max_steps > finished->steps) {
+        throw UserError(
+            "--resume: the run in " + training.output_dir + " is finished after " + std::to_string(finished->steps) +
+            " steps, and training.max_steps asks for " + std::to_string(training.max_steps) +
+            "; this version writes no checkpoints to go on from: train anew with --overwrite, or in another "
+            "directory with --output DIR");
+      }
       if (prints_errors_before_mpi())
-        std::fprintf(stderr, "the run in %s is finished: nothing to resume\n", directory.c_str());
+        std::fprintf(stderr, "the run in %s is finished: nothing to resume\n", training.output_dir.c_str());
       return 0;
     }
   }

@@ -19,16 +19,28 @@ Segment segment_of(TensorKind kind, const Precision& precision, bool frozen) {
   return vector ? Segment::vectors : Segment::matrices;
 }
 
-std::string some_names(const std::vector<UnitSpec>& units) {
-  constexpr std::size_t most = 6;
+// The names of a model, those of blocks once: "wte.weight, wpe.weight, h.0 to h.5 (.ln_1.weight, ...), ln_f.weight".
+std::string names_in_words(const std::vector<UnitSpec>& units) {
+  std::string first_block;
+  std::string last_block;
+  std::string of_block;
   std::string names;
-  std::size_t count = 0;
   for (const UnitSpec& unit : units) {
+    const bool block = unit.name.starts_with("h.");
+    if (block) {
+      if (first_block.empty()) first_block = unit.name;
+      last_block = unit.name;
+    }
     for (const TensorSpec& tensor : unit.tensors) {
-      if (++count <= most) names += (names.empty() ? "" : ", ") + tensor.name;
+      if (!block) {
+        names += (names.empty() ? "" : ", ") + tensor.name;
+      } else if (unit.name == first_block) {
+        of_block += (of_block.empty() ? "" : ", ") + tensor.name.substr(unit.name.size());
+      }
     }
   }
-  return names + (count > most ? ", ..." : "");
+  if (first_block.empty()) return names;
+  return names + ", and of each block, " + first_block + " to " + last_block + ": " + of_block;
 }
 
 }  // namespace
@@ -53,12 +65,17 @@ void assign_segments(std::vector<UnitSpec>& units, const Precision& precision, c
       any_trained = any_trained || !frozen;
     }
   }
+  std::string unused;
   for (std::size_t index = 0; index < freeze.size(); ++index) {
-    if (used[index]) continue;
-    throw UserError("model.freeze: \"" + freeze[index] + "\" names no parameter of this model; its parameters are " +
-                    some_names(units) + " (* stands for any characters)");
+    if (!used[index]) unused += (unused.empty() ? "\"" : ", \"") + freeze[index] + "\"";
   }
-  if (!any_trained) throw UserError("model.freeze: every parameter is frozen, nothing is left to train");
+  if (!unused.empty()) {
+    throw UserError("model.freeze: " + unused + " names no parameter of this model; it has " + names_in_words(units) +
+                    " (a tied head is wte.weight; * stands for any characters, ? for one, [ab] for one of these)");
+  }
+  if (!any_trained) {
+    throw UserError("model.freeze: every parameter is frozen, nothing is left to train: name fewer");
+  }
 }
 
 std::vector<UnitSpec> model_units(const Settings& settings) {

@@ -10,8 +10,8 @@
 
 namespace zt {
 
-// Does a pattern of model.freeze name this parameter? `*` and `?` stand for any characters and for one; a pattern also
-// names everything below it ("h.0": all of "h.0.attn.c_attn.weight", ...).
+// Does a pattern of model.freeze name this parameter? `*`, `?` and `[ab]` stand for any characters, for one, and for
+// one of those named; a pattern also names everything below it ("h.0": all of "h.0.attn.c_attn.weight", ...).
 bool names_parameter(const std::string& pattern, const std::string& parameter);
 
 // Sets TensorSpec::segment. Linear biases lie with the vectors, or with the matrices where norms have another format

@@ -1,5 +1,7 @@
 #include "train/step_lines.h"
 
+#include <cmath>
+
 #include "train/words.h"
 
 namespace zt {
@@ -60,9 +62,11 @@ std::string at_minimum_message(const StepOutcome& outcome, const LossScaleSettin
                                const std::string& culprit) {
   const std::string key = settings.min_loss_scale > 0.0 ? " (" + section_of(settings) + "min_loss_scale)" : "";
   return "the loss scale is at its minimum, " + count_exactly(outcome.scale) + key +
-         ", and gradients still overflow; " + culprit +
-         ". The model or its data make the value, not the scale: lower the learning rate, clip gradients "
-         "(gradient_clipping), or train in bf16.";
+         ", and gradients still overflow; " + culprit + ". " +
+         (outcome.scale > 1.0
+              ? "Lower " + section_of(settings) + "min_loss_scale: smaller scales may fit."
+              : "The model or its data make the value, not the scale: lower the learning rate, or train "
+                "in bf16.");
 }
 
 std::string unscaled_message(const StepOutcome& outcome, const Settings& settings, const std::string& culprit) {
@@ -131,6 +135,19 @@ std::string failure_message(std::int64_t step, const StepOutcome& outcome, const
              "; \"skip\" would leave such steps out.";
   }
   return start;
+}
+
+std::string not_finite_end(std::int64_t step, const std::optional<double>& loss,
+                           const std::optional<double>& validation_loss) {
+  const std::string remedy = ". " + lower_the_rate + ".";
+  if (validation_loss && std::isfinite(*validation_loss)) return "";  // then a last step that was skipped does no harm
+  if (validation_loss) {
+    return "the validation loss after " + step_name(step) +
+           " is not finite: the updates have made weights that give no finite outputs" + remedy;
+  }
+  if (loss && !std::isfinite(*loss))
+    return "the run ended with " + step_name(step) + ", whose loss is not finite" + remedy;
+  return "";
 }
 
 std::string nothing_applied_warning(std::int64_t attempted, SkipReason last_reason, const LossScaler& scaler,

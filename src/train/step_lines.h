@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,10 @@ std::string failure_message(std::int64_t step, const StepOutcome& outcome, const
 bool needs_diagnosis(const Decision& decision);
 
 // Of a run that came to its end without one applied step.
+// Why a run whose last numbers are not finite has not made a model, whatever its steps were; "" if they are finite.
+std::string not_finite_end(std::int64_t step, const std::optional<double>& loss,
+                           const std::optional<double>& validation_loss);
+
 std::string nothing_applied_warning(std::int64_t attempted, SkipReason last_reason, const LossScaler& scaler,
                                     const Settings& settings);
 

@@ -1,10 +1,11 @@
 #include "train/trainer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
-#include <map>
+#include <filesystem>
 #include <optional>
-#include <set>
+#include <thread>
 
 #include "comm/agree.h"
 #include "core/errors.h"
@@ -50,6 +51,7 @@ class Trainer {
   [[noreturn]] void fail(const StepOutcome& outcome);
   void sample();
   void write_summary();
+  bool stands_in_for_lost_first_rank(const std::exception& error) const;
 
   ResolvedConfig config_;
   const Dataset& dataset_;
@@ -154,7 +156,7 @@ int Trainer::run() {
     record_.status = "failed";
     record_.stop_reason = "error";
     record_.error = error.what();
-    if (first_rank()) {
+    if (first_rank() || stands_in_for_lost_first_rank(error)) {
       try {
         write_summary();
       } catch (const std::exception&) {  // the disk may be what failed: the first error is the one to tell
@@ -164,6 +166,14 @@ int Trainer::run() {
   }
   if (stop_signal_ != 0) return 128 + stop_signal_;
   return 0;
+}
+
+// Rank 1 writes the summary where rank 0 is dead and not only failing, which leaves it time to write its own.
+bool Trainer::stands_in_for_lost_first_rank(const std::exception& error) const {
+  const auto* failed = dynamic_cast<const PeerFailed*>(&error);
+  if (communicator_.rank() != 1 || failed == nullptr || failed->rank != 0) return false;
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  return !std::filesystem::exists(config_.settings.training.output_dir + "/summary.json");
 }
 
 void Trainer::steps() {
@@ -249,6 +259,10 @@ void Trainer::finish() {
   if (stop_signal_ == 0 && settings.training.eval_interval > 0 && last_evaluated_ != session_->steps().attempted)
     evaluate();
   record_.weights_checksum = session_->weights_checksum();
+  if (stop_signal_ == 0) {
+    const std::string message = not_finite_end(session_->steps().attempted, record_.loss, record_.validation_loss);
+    if (!message.empty()) fail_together<RunError>(communicator_, message);
+  }
   if (stop_signal_ == 0) {
     sample();
     record_.product_rate = measure_product_rate(*session_, *device_);
