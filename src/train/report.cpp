@@ -98,14 +98,26 @@ std::vector<std::string> plan_tables(const Settings& settings, const Plan& plan)
   const Layout layout(units, plan.ranks);
   lines.push_back("layout for " + std::to_string(plan.ranks) + " rank(s): " + with_separators(layout.parameters()) +
                   " parameters, " + with_separators(layout.elements() - layout.parameters()) + " of padding");
-  lines.push_back("  " + padded_right("unit", 14) + padded("matrices", 14) + padded("slice", 12) +
-                  padded("vectors", 12) + padded("slice", 10));
-  for (const UnitLayout& unit : layout.units()) {
+  const bool any_frozen = plan.trained_parameters() < plan.parameters;
+  lines.push_back("  " + padded_right("unit", 16) + padded("matrices", 14) + padded("slice", 12) +
+                  padded("vectors", 12) + padded("slice", 10) + (any_frozen ? padded("frozen", 14) : ""));
+  const auto row = [&](const UnitLayout& unit) {
     const SegmentLayout& matrices = unit.segment(Segment::matrices);
     const SegmentLayout& vectors = unit.segment(Segment::vectors);
-    lines.push_back("  " + padded_right(unit.name, 14) + padded(with_separators(matrices.used), 14) +
-                    padded(with_separators(matrices.slice), 12) + padded(with_separators(vectors.used), 12) +
-                    padded(with_separators(vectors.slice), 10));
+    const std::int64_t frozen =
+        unit.segment(Segment::frozen_matrices).used + unit.segment(Segment::frozen_vectors).used;
+    return padded(with_separators(matrices.used), 14) + padded(with_separators(matrices.slice), 12) +
+           padded(with_separators(vectors.used), 12) + padded(with_separators(vectors.slice), 10) +
+           (any_frozen ? padded(with_separators(frozen), 14) : "");
+  };
+  // Units alike have one line: "h.0 to h.11".
+  for (std::size_t first = 0; first < layout.units().size();) {
+    const UnitLayout& unit = layout.units()[first];
+    std::size_t last = first;
+    while (last + 1 < layout.units().size() && row(layout.units()[last + 1]) == row(unit)) ++last;
+    const std::string name = last == first ? unit.name : unit.name + " to " + layout.units()[last].name;
+    lines.push_back("  " + padded_right(name, 16) + row(unit));
+    first = last + 1;
   }
   lines.push_back("memory of a rank:");
   for (std::string& line : memory_lines(plan)) lines.push_back(std::move(line));
@@ -156,7 +168,8 @@ std::vector<std::string> closing_block(const nlohmann::ordered_json& summary, co
   if (!summary.at("weights_checksum").is_null()) {
     lines.push_back("weights        checksum " + summary.at("weights_checksum").get<std::string>());
   }
-  lines.push_back("files          " + output_dir + "/{summary.json, metrics.jsonl, config.resolved.json, train.log}");
+  const std::string folder = output_dir.ends_with('/') ? output_dir : output_dir + "/";
+  lines.push_back("files          " + folder + "{summary.json, metrics.jsonl, config.resolved.json, train.log}");
   return lines;
 }
 
