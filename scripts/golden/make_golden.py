@@ -17,7 +17,8 @@ A .golden file is one line of JSON, then raw little-endian numbers. "tensors" in
 
 What is in the file of a model (RUN is the name of an optimizer's set-up; the batch is the same one in every step):
 
-    tokens, targets            [B, T], targets -1 where the loss does not count; or features [B, F] with targets [B] (classes) or [B, outputs]
+    tokens, targets            [B, T], targets -1 where the loss does not count; or features [B, F] with targets [B]
+                               (classes) or [B, outputs]
     initial/NAME               float32 weights; Linear weights are [out, in]
     gradient/NAME              of the first step, PyTorch in float32;  gradient64/NAME: in float64
     loss/RUN, loss64/RUN       [steps], before each update;  norm/RUN, norm64/RUN: the gradients' norms before clipping
@@ -351,7 +352,8 @@ def write_models(folder):
     for row, (first, last) in enumerate([(0, 11), (10, 11), (3, 6)]):
         batch["targets"][row, :first] = -1
         batch["targets"][row, last:] = -1
-    write_model(folder / "gpt_masked.golden", small, gpt_loss, gpt_shapes(small), batch, random, 0.08, ["adamw", "sgd"], 10)
+    write_model(folder / "gpt_masked.golden", small, gpt_loss, gpt_shapes(small), batch, random, 0.08,
+                some_runs("adamw", "sgd"), 10)
 
     random = np.random.RandomState(SEED + 2)
     mlp = dict(type="mlp", layers=[16, 32, 8, 3], activation="tanh", bias=True, loss="cross_entropy")
