@@ -94,3 +94,27 @@ TEST_CASE("the plan is printed for any number of ranks, and is that of the run")
     CHECK(std::stoll(elements) * 4 == summary.at("communication").at("elements").get<std::int64_t>());
   }
 }
+
+TEST_CASE("prove ends with 1 where rows differ, as sums in 16 bits do between numbers of ranks") {
+  const Workplace place;
+  const Arguments sums = {"--set", "bf16.enabled=true", "--set", "data_types.grad_accum_dtype=bf16", "--ranks",
+                          "1,2",   "--stages",          "0,3"};
+  const ProgramResult shown = place.run_with(Arguments{"prove", "--config", "config.json"} + sums);
+  check_completes(shown);
+  CHECK(shown.out.find("one curve: every row has the same bits") != std::string::npos);
+  CHECK(shown.err.find("compared with data_types.grad_accum_dtype \"fp32\"") != std::string::npos);
+
+  const ProgramResult as_is = place.run_with(Arguments{"prove", "--config", "config.json", "--as-is"} + sums);
+  INFO(as_is.out);
+  CHECK(as_is.code == 1);
+  CHECK(count_of(as_is.out, "DIFFERS from the first row") == 2);  // both stages on two ranks
+  CHECK(as_is.out.find("rows differ") != std::string::npos);
+  CHECK_FALSE(fs::exists(place.file("run")));
+  // One number of ranks: all stages agree.
+  const Arguments one = {"prove",       "--config",
+                         "config.json", "--as-is",
+                         "--set",       "bf16.enabled=true",
+                         "--set",       "data_types.grad_accum_dtype=bf16",
+                         "--ranks",     "2"};
+  check_completes(place.run_with(one));
+}

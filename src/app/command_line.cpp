@@ -72,6 +72,7 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
   app.add_option("--stages", stages, "prove: ZeRO stages, 0,1,2,3")->type_name("LIST")->delimiter(',');
   app.add_option("--steps", steps, "prove: steps to run, 4")->type_name("N");
   app.add_flag("--json", line.json, "prove: the table as JSON");
+  app.add_flag("--as-is", line.as_is, "prove: keep sums in 16 bits, which differ with the number of ranks");
   CLI::Option* output_option =
       app.add_option("-o,--output", output, "Where the run's files go (key training.output_dir)")->type_name("DIR");
   app.add_flag(
@@ -127,9 +128,9 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
     if (line.rank_list.empty()) line.rank_list = {1, 2, 4};
     if (line.stages.empty()) line.stages = {0, 1, 2, 3};
   } else {
-    if (app.count("--stages") + app.count("--steps") + app.count("--json") > 0) {
+    if (app.count("--stages") + app.count("--steps") + app.count("--json") + app.count("--as-is") > 0) {
       throw UserError(
-          "--stages, --steps and --json go with prove; a run's own keys are zero_optimization.stage and "
+          "--stages, --steps, --json and --as-is go with prove; a run's own keys are zero_optimization.stage and "
           "training.max_steps");
     }
     if (line.rank_list.size() > 1) throw UserError("--ranks takes one number here; a list goes with prove");

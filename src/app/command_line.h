@@ -15,6 +15,7 @@ struct CommandLine {
   std::vector<int> rank_list, stages;  // prove: --ranks 1,2,4 --stages 0,1,2,3
   int steps = 4;                       // prove: --steps
   bool json = false;                   // tables as JSON
+  bool as_is = false;                  // prove: sums in 16 bits stay so
   std::optional<std::string> output;   // --output
   bool resume = false, overwrite = false;
   bool dry_run = false, print_config = false;

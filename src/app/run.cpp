@@ -202,7 +202,7 @@ int run(int argc, const char* const* argv, std::chrono::steady_clock::time_point
 
   if (line.verb == "prove") {
     if (under_mpi) throw UserError("prove runs its ranks as threads: start it without mpirun");
-    return prove(resolve(line, 1), line.rank_list, line.stages, line.steps, line.json);
+    return prove(resolve(line, 1), line);
   }
   if (line.dry_run || line.print_config) {
     const int ranks = line.world_size > 0 ? line.world_size : line.ranks > 0 ? line.ranks : world_size_of_mpi();
