@@ -135,6 +135,7 @@ TEST_CASE("shares that no text could satisfy are told without a search for its l
   for (const double fraction : {1e-300, 1e-19, 0.9999999999999}) {
     settings.data.validation_fraction = fraction;
     const std::string message = message_of([&] { zt::open_dataset(settings); });
+    CHECK(message.find("a longer text") == std::string::npos);
     CHECK(contains(message, {"too short: 1000 tokens; no text is long enough", "or validation_fraction 0",
                              fraction < 0.5 ? "a larger validation_fraction" : "a smaller validation_fraction"}));
   }

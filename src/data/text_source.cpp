@@ -55,12 +55,13 @@ std::optional<std::int64_t> tokens_needed(std::int64_t length, double fraction) 
   const double fraction = settings.data.validation_fraction;
   const std::int64_t length = settings.model.gpt.n_positions;
   const std::optional<std::int64_t> needed = tokens_needed(length, fraction);
-  std::string remedies = "; use a longer text";
+  std::string remedies = needed ? "; use a longer text" : "; use";
   if (fraction > 0.0) {
-    remedies += ", a smaller n_positions, ";
+    const auto add = [&](const std::string& remedy) { remedies += (remedies.ends_with("use") ? " " : ", ") + remedy; };
+    if (tokens_needed(1, fraction)) add("a smaller n_positions");
     // Half and half asks for the shortest text.
-    if (fraction != 0.5) remedies += join("a ", fraction < 0.5 ? "larger" : "smaller", " validation_fraction, ");
-    remedies += "or validation_fraction 0 for no validation";
+    if (fraction != 0.5) add(join("a ", fraction < 0.5 ? "larger" : "smaller", " validation_fraction"));
+    add("or validation_fraction 0 for no validation");
   } else {
     remedies += " or a smaller n_positions";
   }
