@@ -112,7 +112,7 @@ TEST_CASE("each way in which an IDX file can be broken has its own sentence") {
   CHECK(contains(message_for_images(std::string("\0\0", 2)), {"cut short", "2 bytes"}));
   CHECK(contains(message_for_images(idx(0x0a, {3, 2, 2}, "")), {"no IDX file", "element type", "00 00 0a 03"}));
   CHECK(contains(message_for_images(idx(0x08, {}, "abcd")), {"no dimensions"}));
-  CHECK(contains(message_for_images(idx(0x08, {3, 2, 2}, "").substr(0, 10)), {"cut short", "header of 3 dimension"}));
+  CHECK(contains(message_for_images(idx(0x08, {3, 2, 2}, "").substr(0, 10)), {"cut short", "header of 3 dimensions"}));
   CHECK(contains(message_for_images(three_images.substr(0, three_images.size() - 1)),
                  {"cut short", "promises 3 x 2 x 2 unsigned bytes, 12 bytes", "11 bytes follow"}));
   CHECK(contains(message_for_images(three_images + "x"), {"goes on after its end", "12 bytes", "13 bytes follow"}));
@@ -137,8 +137,10 @@ TEST_CASE("images and labels that do not belong together or to the model are tol
   CHECK(contains(message_for_labels(idx(0x08, {3}, bytes({0, 3, 1}))),
                  {"label 1 (from 0) is 3", "last entry of model.layers, 3", "classes 0 to 2"}));
   CHECK(contains(message_for_labels(idx(0x09, {3}, bytes({0, -1, 1}))), {"label 1 (from 0) is -1"}));
-  CHECK(contains(message_for_labels(idx(0x08, {3, 1}, bytes({0, 1, 2}))), {"2 dimensions", "exchanged?"}));
-  CHECK(contains(message_for_labels(idx(0x0d, {1}, big_endian(0, 4))), {"labels are integers"}));
+  CHECK(contains(message_for_labels(idx(0x08, {3, 1}, bytes({0, 1, 2}))),
+                 {"2 dimensions", "name the file of the labels"}));
+  CHECK(contains(message_for_labels(idx(0x0d, {1}, big_endian(0, 4))),
+                 {"1 floating-point numbers of 32 bits", "labels are integers"}));
 
   const TemporaryFolder folder;
   zt::Settings settings = idx_settings(folder.write("i", three_images), folder.path("none"));
@@ -152,6 +154,47 @@ TEST_CASE("images and labels that do not belong together or to the model are tol
   CHECK(contains(message_of([&] { zt::open_dataset(settings); }), {"model.loss", "cross_entropy"}));
   settings.model.type = "gpt";
   CHECK(contains(message_of([&] { zt::open_dataset(settings); }), {"data.type", "mlp", "gpt"}));
+}
+
+TEST_CASE("exchanged files are told as such, and all that is wrong with the files together") {
+  const TemporaryFolder folder;
+  const auto message = [](const zt::Settings& settings) { return message_of([&] { zt::open_dataset(settings); }); };
+  zt::Settings settings = idx_settings(folder.write("l", three_labels), folder.write("i", three_images));
+  const std::string exchanged = message(settings);
+  CHECK(contains(exchanged, {"data.images and data.labels are exchanged", "3 unsigned bytes) has one dimension",
+                             "3 x 2 x 2 unsigned bytes) has 3", "exchange the two paths"}));
+  CHECK(exchanged.find("model.layers") == std::string::npos);
+  settings.data.labels = folder.path("l");
+  CHECK(contains(message(settings), {"data.images", "one dimension, as labels have"}));
+
+  settings = idx_settings(folder.path("i"), folder.path("l"));
+  settings.data.validation_images = folder.write("vi", idx(0x08, {1, 3, 3}, std::string(9, 'x')));
+  settings.data.validation_labels = folder.write("vl", idx(0x08, {1}, bytes({1})));
+  const std::string other = message(settings);
+  CHECK(contains(other, {"data.validation_images", "/vi (1 x 3 x 3 unsigned bytes) has images of 9 values",
+                         "data.images", "/i (3 x 2 x 2 unsigned bytes) has images of 4"}));
+  CHECK(other.find("model.layers") == std::string::npos);
+
+  settings.data.images = folder.path("none");
+  settings.data.labels = folder.write("l", idx(0x08, {3}, bytes({0, 5, 4})));
+  settings.data.validation_labels = folder.write("vl", three_labels);
+  CHECK(contains(message(settings),
+                 {"data.images: " + folder.path("none") + ": no such file",
+                  "label 1 (from 0) is 5 (1 more is wrong, too)", "make that entry 6",
+                  "data.validation_labels: " + folder.path("vl") + " has 3 labels, but data.validation_images"}));
+}
+
+TEST_CASE("images beyond what fp16 holds are refused in fp16 alone; packed files are named") {
+  const TemporaryFolder folder;
+  std::string elements;
+  for (const std::uint32_t value : {1U, 65504U, 65505U, 0U}) elements += big_endian(value, 4);
+  zt::Settings settings =
+      idx_settings(folder.write("i", idx(0x0c, {1, 4}, elements)), folder.write("l", idx(0x08, {1}, bytes({1}))));
+  CHECK(message_of([&] { zt::open_dataset(settings); }).empty());
+  settings.precision.preset = "fp16";
+  CHECK(contains(message_of([&] { zt::open_dataset(settings); }),
+                 {"image 0 (from 0) has at position 2 (from 0) 65505, beyond 65504", "scale the images", "bf16"}));
+  CHECK(contains(message_for_images("BZh91AY&SY...."), {"data.images", "packed by bzip2", "only gzip"}));
 }
 
 TEST_CASE("several packed parts one after the other are one file") {

@@ -80,10 +80,12 @@ TEST_CASE("lines longer than n_positions + 1 tokens are cut, and their number is
   CHECK(sample_of(*dataset.training, 0).token_targets == std::vector<std::int32_t>{-1, -1, 'd', 'e'});
   CHECK(dataset.training->losses(0) == 2);
   CHECK(sample_of(*dataset.training, 2).token_targets == std::vector<std::int32_t>{-1, -1, -1, 'e'});
-  CHECK(contains(dataset.description, {"2 line(s) cut at 5 tokens"}));
+  CHECK(contains(dataset.description, {"2 lines cut at 5 tokens"}));
 
-  CHECK(contains(message_for(line_of("a", "b") + line_of("abcdef", "g") + line_of("abcdefg", "g"), 4),
-                 {"x.jsonl:2", "prompt of 6 tokens leaves no room", "n_positions 4", "1 more line"}));
+  CHECK(
+      contains(message_for(line_of("a", "b") + line_of("abcdef", "g") + line_of("abcdefg", "g") + line_of("", "a"), 4),
+               {"3 lines of which nothing would be learned", "line 2: the prompt of 6 tokens leaves no room",
+                "n_positions 4", "line 3: the prompt of 7 tokens", "line 4: with an empty prompt", "two tokens"}));
 }
 
 TEST_CASE("characters are those of prompts and completions, escapes read as JSON has them") {
@@ -113,26 +115,72 @@ TEST_CASE("validation lines are chosen by split_seed") {
 
 TEST_CASE("mistakes of JSON lines are told with line, column and the place") {
   const std::string good = line_of("a", "b");
-  CHECK(contains(message_for(good + "{\"prompt\": \"a\" \"completion\": \"b\"}\n"),
-                 {"x.jsonl:2:16: not JSON: a comma is missing before this",
-                  "\n    {\"prompt\": \"a\" \"completion\": \"b\"}\n                   ^"}));
-  CHECK(contains(message_for(good + good + "{\"prompt\": \"a"), {"x.jsonl:3:", "not JSON"}));
-  CHECK(contains(message_for("[1]\n"), {"x.jsonl:1:1", "one object", "array"}));
-  CHECK(contains(message_for("{\"prompt\": \"a\", \"completions\": \"b\"}\n"),
-                 {"x.jsonl:1", "\"completion\" is missing", "is \"completions\" meant"}));
-  CHECK(contains(message_for("{\"text\": \"a\"}\n"), {"\"prompt\" is missing"}));
-  CHECK(contains(message_for("{\"prompt\": [\"a\"], \"completion\": \"b\"}\n"),
-                 {"\"prompt\" is array", "text in quotes"}));
-  CHECK(contains(message_for("{\"prompt\": \"a\", \"completion\": null}\n"), {"\"completion\" is null"}));
-  CHECK(contains(message_for(good + "\n" + line_of("a", "")), {"x.jsonl:3", "\"completion\" is empty"}));
-  CHECK(contains(message_for(line_of("", "a")), {"x.jsonl:1", "empty prompt", "two tokens"}));
-  CHECK(contains(message_for("{\"prompt\": \"a\", \"prompt\": \"b\", \"completion\": \"c\"}\n"),
+  const auto message_of_line = [&](const std::string& line) { return message_for(good + line + "\n"); };
+  CHECK(contains(message_of_line("{\"prompt\": \"a\" \"completion\": \"b\"}"),
+                 {"x.jsonl has 1 fault", "line 2, column 16: a comma is missing before this",
+                  "\n      {\"prompt\": \"a\" \"completion\": \"b\"}\n                     ^"}));
+  CHECK(contains(message_for("[1]\n"), {"line 1, column 1", "one object", "this one is an array"}));
+  CHECK(contains(message_of_line("7"), {"this one is a number"}));
+  CHECK(contains(message_of_line("{\"prompt\": \"a\", \"completions\": \"b\"}"),
+                 {"line 2: the key \"completion\" is missing", "is \"completions\" meant"}));
+  CHECK(contains(message_of_line("{\"text\": \"a\"}"), {"\"prompt\" is missing"}));
+  CHECK(contains(message_of_line("{\"prompt\": [\"a\"], \"completion\": \"b\"}"),
+                 {"\"prompt\" is an array", "text in quotes"}));
+  CHECK(contains(message_of_line("{\"prompt\": 3, \"completion\": null}"),
+                 {"\"prompt\" is a number", "\"completion\" is null"}));
+  CHECK(contains(message_for(good + "\n" + line_of("a", "")), {"line 3: \"completion\" is empty"}));
+  CHECK(contains(message_of_line("{\"prompt\": \"a\", \"prompt\": \"b\", \"completion\": \"c\"}"),
                  {"\"prompt\"", "twice"}));
-  CHECK(contains(message_for("{\"prompt\": \"\xff\", \"completion\": \"c\"}\n"), {"x.jsonl:1:", "UTF-8"}));
-  CHECK(contains(message_for("{\"prompt\": \"a\", \"completion\": \"c\", \"n\": 1e999}\n"), {"x.jsonl:1", "read"}));
-  CHECK(contains(message_for("\n \n"), {"no lines"}));
+  CHECK(contains(message_for("\n \n"), {"nothing but empty lines", "write objects"}));
   CHECK(message_for("{\"id\": {\"prompt\": 1}, \"prompt\": \"a\", \"completion\": \"b\"}\r\n").empty());  // other keys
   CHECK(message_for("\xef\xbb\xbf" + good).empty());
+}
+
+TEST_CASE("of many wrong lines the first five are told, the rest counted") {
+  std::string lines;
+  for (int i = 0; i < 9; ++i) lines += line_of("a", "b") + "{\"prompt\": \"a\"}\n";
+  const std::string message = message_for(lines);
+  CHECK(contains(message, {"9 faults", "line 2:", "line 10:", "and 4 more"}));
+  CHECK(message.find("line 12") == std::string::npos);
+}
+
+TEST_CASE("files of JSON that are no lines of it are told as such") {
+  const std::string one = R"({"prompt": "a", "completion": "b"})";
+  CHECK(contains(message_for("[\n  " + one + ",\n  " + one + "\n]\n"),
+                 {"this file is one JSON array", "each object on its own line", "without the [ and ]"}));
+  const std::string commas = message_for(one + ",\n" + one + ",\n");
+  CHECK(contains(commas, {"2 faults", "line 1, column 35: remove the comma behind }", "line 2, column 35"}));
+  const std::string pretty = message_for("{\n  \"prompt\": \"a\",\n  \"completion\": \"b\"\n}\n");
+  CHECK(contains(pretty, {"1 fault so far", "line 1, column 2: the line ends within an object", "one line"}));
+  CHECK(contains(message_for(std::string(3000, '\0')), {"looks like a binary file", "JSON lines"}));
+  CHECK(contains(message_for(std::string("\xfd"
+                                         "7zXZ\0\0",
+                                         7)),
+                 {"packed by xz", "only gzip"}));
+}
+
+TEST_CASE("no byte of a line reaches a message raw") {
+  const std::string line = "{\"prompt\": \"a\x1b[2J\x07\", \"comp\xff";
+  const std::string message = message_for(line);
+  CHECK(contains(message, {"line 1, column 14", R"(the character \x1b within a text)", R"(a\x1b[2J\x07", "comp\xff)",
+                           "\n                   ^"}));
+  CHECK(std::ranges::none_of(message, [](char c) { return (c < 0x20 && c != '\n') || c == 0x7f; }));
+  const std::string key = message_for("{\"\\u001b[2J\": 1, \"\\u001b[2J\": 2}\n");
+  CHECK(contains(key, {R"(the key "\x1b[2J" stands there twice)"}));
+}
+
+TEST_CASE("prompts and completions in a file of another name are noticed") {
+  const TemporaryFolder folder;
+  std::string lines;
+  for (int i = 0; i < 20; ++i) lines += line_of("ab", "cd");
+  zt::Settings settings = prompt_settings(folder.write("x.json", "\n" + lines));
+  CHECK(zt::open_dataset(settings).notices.empty());
+  settings.data.format = "plain";
+  const zt::Dataset dataset = zt::open_dataset(settings);
+  REQUIRE(dataset.notices.size() == 1);
+  CHECK(contains(dataset.notices[0], {"x.json", "one running text", "data.format to \"prompt_completion\""}));
+  folder.write("x.json", R"({"prompt": 1, "completion": "b"} and text, as much as is needed for one window or more)");
+  CHECK(zt::open_dataset(settings).notices.empty());
 }
 
 TEST_CASE("JSON lines cut at any byte are refused or read, and nothing else") {

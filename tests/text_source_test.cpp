@@ -1,6 +1,8 @@
 // A running text, cut into windows.
 #include <sys/stat.h>
 
+#include <limits>
+
 #include "data_support.h"
 
 using namespace zt::testing;
@@ -115,7 +117,7 @@ TEST_CASE("a text that is too short says how many tokens are needed, and that ma
     zt::Settings settings = text_settings(folder.write("short.txt", "x"), 16);
     settings.data.validation_fraction = fraction;
     const std::string message = message_of([&] { zt::open_dataset(settings); });
-    CHECK(contains(message, {"short.txt", "too short", "1 tokens", "n_positions 16", "longer text"}));
+    CHECK(contains(message, {"short.txt", "too short", "1 token;", "n_positions 16", "longer text"}));
     const std::size_t at = message.find("at least ") + 9;
     const auto needed = static_cast<std::size_t>(std::stoll(message.substr(at)));
     folder.write("short.txt", std::string(needed - 1, 'x'));
@@ -125,6 +127,49 @@ TEST_CASE("a text that is too short says how many tokens are needed, and that ma
     CHECK(dataset.training->samples() >= 1);
     if (fraction > 0.0) CHECK(dataset.validation->samples() >= 1);
   }
+}
+
+TEST_CASE("shares that no text could satisfy are told without a search for its length") {
+  const TemporaryFolder folder;
+  zt::Settings settings = text_settings(folder.write("text.txt", std::string(1000, 'x')), 16);
+  for (const double fraction : {1e-300, 1e-19, 0.9999999999999}) {
+    settings.data.validation_fraction = fraction;
+    const std::string message = message_of([&] { zt::open_dataset(settings); });
+    CHECK(message.find("a longer text") == std::string::npos);
+    CHECK(contains(message, {"too short: 1000 tokens; no text is long enough", "or validation_fraction 0",
+                             fraction < 0.5 ? "a larger validation_fraction" : "a smaller validation_fraction"}));
+  }
+  CHECK(contains(message_of([&] { zt::open_dataset(settings); }), {"data.validation_fraction 0.9999999999999;"}));
+}
+
+TEST_CASE("texts that seem to be packed or no text are told") {
+  const TemporaryFolder folder;
+  const std::string zstd = "\x28\xb5\x2f\xfd" + std::string(200, 'x');
+  zt::Settings settings = text_settings(folder.write("text.txt", zstd), 4);
+  const zt::Dataset dataset = zt::open_dataset(settings);
+  REQUIRE(dataset.notices.size() == 1);
+  CHECK(contains(dataset.notices[0], {"text.txt looks packed by zstd: only gzip is unpacked", "as they stand"}));
+  settings.data.tokenizer = "characters";
+  CHECK(contains(message_of([&] { zt::open_dataset(settings); }), {"packed by zstd", "unpack it first"}));
+  folder.write("text.txt", std::string(500, '\0'));
+  CHECK(contains(message_of([&] { zt::open_dataset(settings); }), {"looks like a binary file", "\"bytes\""}));
+  folder.write("text.txt", "plain text, longer than a window, and with nothing to say of it");
+  CHECK(zt::open_dataset(settings).notices.empty());
+}
+
+TEST_CASE("a batch beyond all bounds is told, and no sum overflows") {
+  const TemporaryFolder folder;
+  constexpr std::int64_t huge = std::numeric_limits<std::int64_t>::max();
+  zt::Settings settings = text_settings(folder.write("text.txt", std::string(16, 'x')), 10, huge);
+  settings.data.validation_fraction = 0.0;
+  CHECK(contains(message_of([&] { zt::open_dataset(settings); }),
+                 {"train_batch_size: 9223372036854775807", "only 1 window of", "set train_batch_size to 1,"}));
+  settings.model.type = "mlp";
+  settings.model.mlp.layers = {2, 1};
+  settings.data.type = "synthetic";
+  const std::string made = message_of([&] { zt::open_dataset(settings); });
+  CHECK(contains(made, {"train_batch_size: 9223372036854775807", "set train_batch_size to 3687 or less"}));
+  CHECK(made.find("or data.samples to") == std::string::npos);
 }
 
 TEST_CASE("fewer samples than one global batch is an error that names both numbers") {

@@ -72,11 +72,15 @@ void Resolver::resolve_text_format() {
 void Resolver::resolve_csv_data() {
   if (!known({"data.target"})) return;
   const Json& target = values_.at("data.target");
+  bool names = false, numbers = false;
   for (std::size_t i = 0; i < target.size(); ++i) {
+    (target[i].is_string() ? names : numbers) = true;
     for (std::size_t j = 0; j < i; ++j) {
-      if (target[i] == target[j]) problem("data.target", "names " + target[i].dump() + " twice: remove one");
+      // How many there are is told once each of them is there once.
+      if (target[i] == target[j]) return problem("data.target", "names " + target[i].dump() + " twice: remove one");
     }
   }
+  if (names && numbers) return;  // they may name one column twice: the table tells, and counts them
   if (!known({"model.layers", "model.loss"})) return;
   const auto outputs = get<std::vector<std::int64_t>>("model.layers").back();
   const bool classes = get<std::string>("model.loss") == "cross_entropy";

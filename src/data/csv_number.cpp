@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <limits>
 
+#include "data/message_text.h"
+
 namespace zt {
 namespace {
 
@@ -17,12 +19,7 @@ std::string_view without_blanks(std::string_view text) {
   return text;
 }
 
-std::string shown(std::string_view field) {
-  constexpr std::size_t longest = 40;
-  std::string text = "\"";
-  for (const char c : field.substr(0, longest)) text += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  return text + (field.size() > longest ? "...\"" : "\"");
-}
+std::string quoted(std::string_view field) { return "\"" + shown(field, 40) + "\""; }
 
 std::string lower(std::string_view word) {
   std::string text(word);
@@ -49,7 +46,7 @@ CsvNumber read_csv_number(std::string_view field) {
   const std::string_view text = without_blanks(field);
   CsvNumber number;
   if (is_missing(text)) {
-    number.fault = text.empty() ? "empty: a value is missing" : shown(field) + ": a value is missing";
+    number.fault = text.empty() ? "empty: a value is missing" : quoted(field) + ": a value is missing";
     return number;
   }
   // from_chars takes no +.
@@ -59,13 +56,13 @@ CsvNumber read_csv_number(std::string_view field) {
   if (error == std::errc::result_out_of_range && whole) {
     // strtod tells the two apart: what is too small for a double is as good as 0, what is too large is not.
     number.value = std::strtod(std::string(digits).c_str(), nullptr);
-    if (std::abs(number.value) > largest) number.fault = shown(field) + ", more than fp32 holds (3.4e38)";
+    if (std::abs(number.value) > largest) number.fault = quoted(field) + ", more than fp32 holds (3.4e38)";
   } else if (error != std::errc{} || !whole) {
-    number.fault = shown(field) + ", not a number" + (is_decimal_comma(text) ? " (decimals follow a point: 1.5)" : "");
+    number.fault = quoted(field) + ", not a number" + (is_decimal_comma(text) ? " (decimals follow a point: 1.5)" : "");
   } else if (!std::isfinite(number.value)) {
-    number.fault = shown(field) + ", not finite";
+    number.fault = quoted(field) + ", not finite";
   } else if (std::abs(number.value) > largest) {
-    number.fault = shown(field) + ", more than fp32 holds (3.4e38)";
+    number.fault = quoted(field) + ", more than fp32 holds (3.4e38)";
   }
   if (!number.fault.empty()) number.value = 0.0;
   return number;

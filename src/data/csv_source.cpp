@@ -7,6 +7,7 @@
 
 #include "core/errors.h"
 #include "data/csv_table.h"
+#include "data/faults.h"
 #include "data/open.h"
 
 namespace zt {
@@ -77,6 +78,47 @@ Normalization normalization_of(const CsvTable& table, std::size_t column, const 
   return {.mean = mean, .factor = 1.0 / std::sqrt(squares / static_cast<double>(count))};
 }
 
+// Throws UserError where a feature, as the model gets it, or a target of a regression is more than fp16 holds.
+void require_fp16_range(const CsvTable& table, const std::vector<Normalization>& normalizations, bool classes,
+                        const DataSettings& data) {
+  struct Wrong {
+    std::int64_t row;
+    std::size_t column;
+    double value;
+    bool normalized;
+  };
+  std::vector<Wrong> wrong;
+  bool features = false, targets = false;
+  const auto check = [&](const Wrong& at) {
+    if (std::abs(at.value) <= fp16_largest) return false;
+    wrong.push_back(at);
+    return true;
+  };
+  for (std::int64_t row = 0; row < table.rows; ++row) {
+    for (std::size_t f = 0; f < table.features.size(); ++f) {
+      const std::size_t column = table.features[f];
+      features |= check({row, column, normalizations[f](table.value(row, column)), data.normalize});
+    }
+    for (const std::size_t column : table.targets) {
+      if (!classes) targets |= check({row, column, table.value(row, column), false});
+    }
+  }
+  if (wrong.empty()) return;
+  std::vector<std::int64_t> rows;
+  for (const Wrong& at : wrong) rows.push_back(at.row);
+  const std::vector<std::int64_t> lines = lines_of_rows(data, rows);
+  Faults faults;
+  for (std::size_t i = 0; i < wrong.size(); ++i) {
+    faults.add(join("line ", lines[i], ", ", table.column_name(wrong[i].column), " is ", shown(wrong[i].value),
+                    wrong[i].normalized ? " once normalized" : ""));
+  }
+  std::string advice = features && !data.normalize ? "set data.normalize to true, " : "";
+  advice += targets || data.normalize ? "give the columns a larger unit, " : "scale the columns, ";
+  throw UserError(join(origin_of("data.path", data.path), " has ", counted(faults.count(), "value"),
+                       " beyond 65504, the largest that fp16 holds; ", advice,
+                       "or train in bf16 (bf16.enabled instead of fp16):", faults.list()));
+}
+
 // The training part or the validation part of a table.
 Rows take_part(const CsvTable& table, const std::vector<bool>& in_validation, bool validation,
                const std::vector<Normalization>& normalizations, bool classes) {
@@ -110,27 +152,29 @@ Dataset open_csv(const Settings& settings) {
   const DataSettings& data = settings.data;
   const MlpSettings& mlp = settings.model.mlp;
   const bool classes = mlp.loss == "cross_entropy";
-  const std::string origin = "data.path: " + data.path;
+  const std::string origin = origin_of("data.path", data.path);
   const CsvTable table = read_csv_table(data, classes ? std::optional(mlp.layers.back()) : std::nullopt);
 
   const auto features = static_cast<std::int64_t>(table.features.size());
   const auto targets = static_cast<std::int64_t>(table.targets.size());
   if (features != mlp.layers.front()) {
-    throw UserError(join("model.layers: the first entry is ", mlp.layers.front(), ", but ", data.path, " has ",
-                         features, " feature columns (", features + targets, " columns less ", targets,
-                         " of data.target); set it to ", features));
+    throw UserError(join("model.layers: the first entry is ", mlp.layers.front(), ", but ", shown_path(data.path),
+                         " has ", counted(features, "feature column"), " (", counted(features + targets, "column"),
+                         " less ", targets, " of data.target); set it to ", features));
   }
   if (!classes && targets != mlp.layers.back()) {
-    throw UserError(join("model.layers: the last entry is ", mlp.layers.back(), ", but data.target names ", targets,
-                         " column(s); make the two equal"));
+    throw UserError(join("model.layers: the last entry is ", mlp.layers.back(), ", but data.target names ",
+                         counted(targets, "column"), "; make the two equal"));
   }
-  const std::vector<bool> in_validation = split_samples(settings, table.rows, origin, "rows");
+  const std::vector<bool> in_validation = split_samples(settings, table.rows, origin, "row");
   std::vector<Normalization> normalizations(table.features.size());
   if (data.normalize) {
     for (std::size_t f = 0; f < table.features.size(); ++f) {
       normalizations[f] = normalization_of(table, table.features[f], in_validation);
     }
   }
+
+  if (computes_in_fp16(settings)) require_fp16_range(table, normalizations, classes, data);
 
   Dataset dataset;
   const auto open_part = [&](bool validation) {
@@ -142,9 +186,9 @@ Dataset open_csv(const Settings& settings) {
   if (data.validation_fraction > 0.0) dataset.validation = open_part(true);
   dataset.description =
       join(file_name(data.path), ": ", dataset.training->samples(), " training and ",
-           dataset.validation ? dataset.validation->samples() : 0, " validation rows of ", features, " features",
+           dataset.validation ? dataset.validation->samples() : 0, " validation rows of ", counted(features, "feature"),
            data.normalize ? " (normalized) and " : " (as they are) and ",
-           classes ? join("a class of ", mlp.layers.back()) : join(targets, targets == 1 ? " target" : " targets"));
+           classes ? join("a class of ", mlp.layers.back()) : counted(targets, "target"));
   return dataset;
 }
 

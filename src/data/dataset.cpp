@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "core/errors.h"
+#include "core/precision.h"
 #include "core/random.h"
 #include "data/open.h"
 #include "data/permutation.h"
@@ -18,7 +18,7 @@ void require_model(const Settings& settings, const std::string& type, const std:
 void require_one_step(const Settings& settings, std::int64_t samples, const std::string& what) {
   if (samples >= settings.batch.train) return;
   throw UserError(join("train_batch_size: ", settings.batch.train, " samples make one step, but ", what,
-                       "; set train_batch_size to ", samples, " or less"));
+                       "; set train_batch_size to ", at_most(samples)));
 }
 
 std::int64_t validation_share(std::int64_t count, double fraction) {
@@ -35,30 +35,35 @@ std::vector<bool> validation_samples(std::int64_t count, double fraction, std::u
 }
 
 std::vector<bool> split_samples(const Settings& settings, std::int64_t count, const std::string& origin,
-                                const std::string& things) {
+                                const std::string& thing) {
   const double fraction = settings.data.validation_fraction;
   const std::int64_t validation = validation_share(count, fraction);
   if (fraction > 0.0 && (validation == 0 || validation == count)) {
-    throw UserError(join(origin, " has ", count, " ", things, ", of which data.validation_fraction ", fraction,
-                         " leaves ", validation == 0 ? "none for validation" : "none for training",
-                         "; give more, another fraction, or 0 for no validation"));
+    throw UserError(join(origin, " has ", counted(count, thing), ", of which data.validation_fraction ",
+                         shown(fraction), " leaves ", validation == 0 ? "none for validation" : "none for training",
+                         "; give more ", thing, "s, a ", validation == 0 ? "larger" : "smaller",
+                         " validation_fraction, or 0 for no validation"));
   }
-  require_one_step(settings, count - validation,
-                   join(file_name(settings.data.path), " has only ", count - validation, " ", things, " for training"));
+  require_one_step(
+      settings, count - validation,
+      join(file_name(settings.data.path), " has only ", counted(count - validation, thing), " for training"));
   return validation_samples(count, fraction, settings.data.split_seed);
+}
+
+bool computes_in_fp16(const Settings& settings) {
+  return precision_preset(settings.precision.preset).precision.compute == DType::f16;
 }
 
 std::int64_t vocabulary_for(const Settings& settings, const Tokenizer& tokenizer) {
   const std::int64_t known = tokenizer.vocabulary_size();
   const std::int64_t asked = settings.model.gpt.vocab_size;
   if (asked != 0 && asked < known) {
-    throw UserError(join("model.vocab_size: ", asked, " is less than the ", known, " tokens of ", settings.data.path,
-                         " with the tokenizer \"", tokenizer.name(), "\"; use \"auto\" or ", known));
+    throw UserError(join("model.vocab_size: ", asked, " is less than the ", known, " tokens of ",
+                         shown_path(settings.data.path), " with the tokenizer \"", tokenizer.name(),
+                         "\"; use \"auto\" or ", known));
   }
   return asked == 0 ? known : asked;
 }
-
-std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
 Dataset open_dataset(const Settings& settings) {
   const DataSettings& data = settings.data;
@@ -67,7 +72,8 @@ Dataset open_dataset(const Settings& settings) {
   if (data.type == "idx") return open_idx(settings);
   if (data.type == "csv") return open_csv(settings);
   if (data.type == "synthetic") return open_synthetic(settings);
-  throw UserError(join("data.type: \"", data.type, "\" is not known; use \"text\", \"idx\", \"csv\" or \"synthetic\""));
+  throw UserError(
+      join("data.type: \"", shown(data.type), "\" is not known; use \"text\", \"idx\", \"csv\" or \"synthetic\""));
 }
 
 }  // namespace zt

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "data/message_text.h"
 
 namespace zt {
 
@@ -49,8 +50,8 @@ std::string gunzip(std::string_view packed, const std::string& origin) {
     }
     if (status == Z_MEM_ERROR) throw std::bad_alloc();
     if (status == Z_BUF_ERROR) {  // neither input nor a way to go on without it
-      fail("its gzip content is cut short after " + std::to_string(packed.size()) +
-           " bytes; get the file again (gzip --test FILE tells whether it is whole)");
+      fail("its gzip content is cut short after " + counted(static_cast<std::int64_t>(packed.size()), "byte") +
+           "; get the file again (gzip --test FILE tells whether it is whole)");
     }
     if (status != Z_OK) {
       fail("its gzip content is damaged near byte " + std::to_string(read()) + " (" +

@@ -4,12 +4,13 @@
 #include <bit>
 #include <cmath>
 #include <cstdio>
-#include <limits>
 #include <string_view>
 #include <type_traits>
 
 #include "core/errors.h"
+#include "data/file_kind.h"
 #include "data/input_file.h"
+#include "data/message_text.h"
 
 namespace zt {
 
@@ -24,8 +25,8 @@ const IdxFile::TypeRow* IdxFile::row_of(std::uint8_t type) {
                                                    {Type::i8, 1, "signed bytes"},
                                                    {Type::i16, 2, "integers of 16 bits"},
                                                    {Type::i32, 4, "integers of 32 bits"},
-                                                   {Type::f32, 4, "numbers of 32 bits"},
-                                                   {Type::f64, 8, "numbers of 64 bits"}}};
+                                                   {Type::f32, 4, "floating-point numbers of 32 bits"},
+                                                   {Type::f64, 8, "floating-point numbers of 64 bits"}}};
   for (const TypeRow& row : rows) {
     if (static_cast<std::uint8_t>(row.type) == type) return &row;
   }
@@ -47,29 +48,39 @@ std::string first_bytes(std::string_view bytes) {
   return text;
 }
 
+std::string counted_bytes(std::size_t count) { return counted(static_cast<std::int64_t>(count), "byte"); }
+
+std::string follow(std::int64_t bytes) { return counted(bytes, "byte") + (bytes == 1 ? " follows" : " follow"); }
+
 }  // namespace
 
 IdxFile::IdxFile(const std::string& path, const std::string& key)
     : content_(InputFile(path, key, "an IDX file").take()) {
-  const auto fail = [&](const std::string& what) { throw UserError(key + ": " + path + " " + what); };
+  const auto fail = [&](const std::string& what) { throw UserError(origin_of(key, path) + " " + what); };
   const std::size_t size = content_.size();
   constexpr std::size_t magic_bytes = 4;
-  if (size < magic_bytes) fail("is cut short: it has " + std::to_string(size) + " bytes, an IDX header at least 8");
+  if (size < magic_bytes)
+    fail("is cut short: it has " + counted_bytes(size) + ", an IDX header at least 8; get the file again");
+  if (const std::string packed = packed_in_words(content_); !packed.empty()) fail(packed);
   if (byte_at(content_, 0) != 0 || byte_at(content_, 1) != 0) {
     fail("is no IDX file: it starts with the bytes " + first_bytes(content_) +
-         ", an IDX file with 00 00, its type and its number of dimensions (images of bytes: 00 00 08 03)");
+         ", an IDX file with 00 00, its type and its number of dimensions (images of bytes: 00 00 08 03); name an IDX "
+         "file");
   }
   const TypeRow* row = row_of(byte_at(content_, 2));
   if (row == nullptr) {
     fail("is no IDX file: the third of its first bytes " + first_bytes(content_) +
-         " should be the element type: 08 and 09 (bytes), 0b and 0c (integers), 0d and 0e (floating point)");
+         " should be the element type: 08 and 09 (bytes), 0b and 0c (integers), 0d and 0e (floating point); name an "
+         "IDX file");
   }
   const std::size_t dimensions = byte_at(content_, 3);
-  if (dimensions == 0) fail("has no dimensions (its fourth byte is 0): the first one is the number of samples");
+  if (dimensions == 0)
+    fail("has no dimensions (its fourth byte is 0): the first one is the number of samples; name an IDX file");
   header_bytes_ = magic_bytes + 4 * dimensions;
   if (size < header_bytes_) {
-    fail("is cut short: it has " + std::to_string(size) + " bytes, its header of " + std::to_string(dimensions) +
-         " dimension(s) alone " + std::to_string(header_bytes_));
+    fail("is cut short: it has " + counted_bytes(size) + ", its header of " +
+         counted(static_cast<std::int64_t>(dimensions), "dimension") + " alone " + std::to_string(header_bytes_) +
+         "; get the file again");
   }
   type_ = row->type;
   std::int64_t elements = 1;
@@ -81,18 +92,17 @@ IdxFile::IdxFile(const std::string& path, const std::string& key)
     fits = fits && !__builtin_mul_overflow(elements, length, &elements);
     if (d > 0) fits = fits && !__builtin_mul_overflow(values_per_item_, length, &values_per_item_);
   }
-  if (elements == 0 && fits) fail("holds nothing: " + description() + " by its header");
+  if (elements == 0 && fits) fail("holds nothing: " + description() + " by its header; name a file with samples in it");
   std::int64_t promised = 0;
   fits = fits && !__builtin_mul_overflow(elements, row->bytes, &promised);
   const auto held = static_cast<std::int64_t>(size - header_bytes_);
   if (!fits || held < promised) {
-    fail("is cut short: its header promises " + description() +
-         (fits ? ", " + std::to_string(promised) + " bytes" : "") + ", and " + std::to_string(held) +
-         " bytes follow it; get the file again");
+    fail("is cut short: its header promises " + description() + (fits ? ", " + counted(promised, "byte") : "") +
+         ", and " + follow(held) + " it; get the file again");
   }
   if (held > promised) {
-    fail("goes on after its end: its header promises " + description() + ", " + std::to_string(promised) +
-         " bytes, and " + std::to_string(held) + " bytes follow it; the file was damaged or joined with another");
+    fail("goes on after its end: its header promises " + description() + ", " + counted(promised, "byte") + ", and " +
+         follow(held) + " it; the file was damaged or joined with another: get it again");
   }
 }
 
@@ -143,14 +153,20 @@ std::int64_t IdxFile::integer(std::int64_t index) const {
   }
 }
 
-std::int64_t IdxFile::first_not_finite() const {
-  if (holds_integers()) return -1;
+std::int64_t IdxFile::first_beyond(double limit) const {
+  const bool within = type_ == Type::u8 || ((type_ == Type::i8 || type_ == Type::i16) && limit >= 32768.0) ||
+                      (type_ == Type::i32 && limit >= 2147483648.0);
+  if (within) return -1;
   const std::int64_t count = items() * values_per_item_;
   for (std::int64_t i = 0; i < count; ++i) {
-    const double value = type_ == Type::f32 ? static_cast<double>(element<float>(i)) : element<double>(i);
-    if (!(std::abs(value) <= static_cast<double>(std::numeric_limits<float>::max()))) return i;
+    if (!(std::abs(value(i)) <= limit)) return i;
   }
   return -1;
+}
+
+double IdxFile::value(std::int64_t index) const {
+  if (type_ == Type::f32) return static_cast<double>(element<float>(index));
+  return type_ == Type::f64 ? element<double>(index) : static_cast<double>(integer(index));
 }
 
 }  // namespace zt

@@ -27,8 +27,11 @@ class IdxFile {
   void features(std::int64_t index, std::span<float> out) const;
   // Element `index` of the whole file, which holds integers.
   std::int64_t integer(std::int64_t index) const;
-  // The first element that fp32 cannot hold as a finite number; -1 if there is none.
-  std::int64_t first_not_finite() const;
+  // Element `index` of the whole file as it is stored.
+  double value(std::int64_t index) const;
+  // The first element, as it is stored, that is no number or of a larger magnitude; -1 if there is none. Unsigned bytes
+  // are never looked at: `limit` is at least 255. Integers that cannot reach the limit cost nothing.
+  std::int64_t first_beyond(double limit) const;
 
  private:
   enum class Type : std::uint8_t { u8 = 0x08, i8 = 0x09, i16 = 0x0b, i32 = 0x0c, f32 = 0x0d, f64 = 0x0e };

@@ -14,7 +14,11 @@ struct PromptCompletion {
 };
 
 // Every line is an object with the texts `prompt` and `completion` (not empty); its other keys are passed over. Empty
-// lines do not count. `origin` names the file in errors. Throws UserError with line and column.
+// lines do not count. `origin` names the file in errors. Throws UserError: the first few lines that are wrong, with
+// line and column (in bytes, from 1), and the number of all.
 std::vector<PromptCompletion> read_prompts(std::string_view text, const std::string& origin);
+
+// Whether the first line with something on it is such an object.
+bool looks_like_prompts(std::string_view text);
 
 }  // namespace zt

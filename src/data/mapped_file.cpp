@@ -9,12 +9,19 @@
 #include <system_error>
 
 #include "core/errors.h"
+#include "data/message_text.h"
 
 namespace zt {
 namespace {
 
 // std::strerror is not for several threads; ranks may be threads.
 std::string words_for(int error) { return std::generic_category().message(error); }
+
+// A path such as C:\new\table.csv in a config without doubled backslashes has other characters than were meant.
+std::string escape_hint(const std::string& path) {
+  if (path.find_first_of("\b\f\n\r\t") == std::string::npos) return {};
+  return "; the path holds a line break, a tab or another control character: in JSON a backslash is written \\\\";
+}
 
 class Descriptor {
  public:
@@ -33,8 +40,11 @@ class Descriptor {
 }  // namespace
 
 MappedFile::MappedFile(const std::string& path, const std::string& key, const std::string& what) {
-  const auto fail = [&](const std::string& reason) { throw UserError(key + ": " + path + reason); };
+  const auto fail = [&](const std::string& reason) {
+    throw UserError(origin_of(key, path) + reason + escape_hint(path));
+  };
   if (path.empty()) throw UserError(key + ": no file is named; give the path of " + what);
+  if (path.find('\0') != std::string::npos) fail(" holds a character 0, which no path can; write it without");
   // Non-blocking, or opening a named pipe would wait for its writer.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) {

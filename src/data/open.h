@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "data/message_text.h"
 #include "data/source.h"
 
 namespace zt {
@@ -39,13 +40,15 @@ std::int64_t validation_share(std::int64_t count, double fraction);
 std::vector<bool> validation_samples(std::int64_t count, double fraction, std::uint64_t split_seed);
 
 // The same for prompts and rows, checked: at least one for training and, with a fraction, one for validation.
-// `origin` names the file in errors, `things` what is counted: "rows".
+// `origin` names the file in errors, `thing` what is counted: "row".
 std::vector<bool> split_samples(const Settings& settings, std::int64_t count, const std::string& origin,
-                                const std::string& things);
+                                const std::string& thing);
+
+// Whether the model's inputs and outputs are held in fp16, whose largest number this is.
+bool computes_in_fp16(const Settings& settings);
+constexpr double fp16_largest = 65504.0;
 
 // The model's vocabulary: model.vocab_size, or the tokenizer's where it is "auto". UserError if it is less than that.
 std::int64_t vocabulary_for(const Settings& settings, const Tokenizer& tokenizer);
-
-std::string file_name(const std::string& path);
 
 }  // namespace zt

@@ -3,6 +3,8 @@
 #include <cassert>
 
 #include "core/errors.h"
+#include "data/faults.h"
+#include "data/file_kind.h"
 #include "data/input_file.h"
 #include "data/json_lines.h"
 #include "data/open.h"
@@ -59,20 +61,6 @@ class PromptSource final : public Source {
   std::int64_t length_;
 };
 
-// Lines that do not fit, for one message.
-struct Cuts {
-  std::int64_t shortened = 0;  // lines whose end was cut off
-  std::int64_t emptied = 0;    // lines of which nothing would be learned
-  std::int64_t first_emptied = 0, first_prompt = 0;
-};
-
-void fail_emptied(const Cuts& cuts, const std::string& origin, std::int64_t n_positions) {
-  throw UserError(join(origin, ":", cuts.first_emptied, ": the prompt of ", cuts.first_prompt,
-                       " tokens leaves no room for a token of its completion within model.n_positions ", n_positions,
-                       cuts.emptied > 1 ? join(", and so it is with ", cuts.emptied - 1, " more line(s)") : "",
-                       "; shorten or remove the line(s), or raise n_positions"));
-}
-
 std::unique_ptr<Tokenizer> tokenizer_for(const std::string& name, const std::vector<PromptCompletion>& prompts,
                                          const std::string& origin) {
   if (name != "characters") return make_tokenizer(name, {});
@@ -82,9 +70,10 @@ std::unique_ptr<Tokenizer> tokenizer_for(const std::string& name, const std::vec
 }
 
 std::shared_ptr<const Lines> encode(const std::vector<PromptCompletion>& prompts, const Tokenizer& tokenizer,
-                                    std::int64_t n_positions, const std::string& origin, Cuts& cuts) {
+                                    std::int64_t n_positions, const std::string& origin, std::int64_t& shortened) {
   auto lines = std::make_shared<Lines>();
   std::vector<std::int32_t> ids;
+  Faults faults;
   lines->first.push_back(0);
   for (const PromptCompletion& entry : prompts) {
     const std::vector<std::int32_t> prompt = tokenizer.encode(entry.prompt);
@@ -93,26 +82,30 @@ std::shared_ptr<const Lines> encode(const std::vector<PromptCompletion>& prompts
     const std::int64_t kept = std::min(whole, n_positions + 1);
     // Without a prompt nothing stands before the first token that could predict it.
     const auto first_completed = std::max<std::int64_t>(1, static_cast<std::int64_t>(prompt.size()));
-    if (whole > kept) ++cuts.shortened;
-    if (kept <= first_completed) {
-      if (whole <= first_completed) {
-        throw UserError(join(origin, ":", entry.line,
-                             ": with an empty prompt the completion needs two tokens or more: the "
-                             "first has nothing before it to be predicted from"));
-      }
-      if (cuts.emptied++ == 0) {
-        cuts.first_emptied = entry.line;
-        cuts.first_prompt = static_cast<std::int64_t>(prompt.size());
-      }
+    if (whole <= first_completed) {
+      faults.add(join("line ", entry.line,
+                      ": with an empty prompt the completion needs two tokens or more: the first has ",
+                      "nothing before it to be predicted from"));
       continue;
     }
+    if (kept <= first_completed) {
+      faults.add(join("line ", entry.line, ": the prompt of ",
+                      counted(static_cast<std::int64_t>(prompt.size()), "token"),
+                      " leaves no room for a token of its completion within model.n_positions ", n_positions,
+                      ": shorten it, or raise n_positions"));
+      continue;
+    }
+    if (whole > kept) ++shortened;
     ids.insert(ids.end(), prompt.begin(), prompt.end());
     ids.insert(ids.end(), completion.begin(), completion.end());
     ids.resize(static_cast<std::size_t>(lines->first.back() + kept));
     lines->first.push_back(lines->first.back() + kept);
     lines->first_completed.push_back(static_cast<std::int32_t>(first_completed));
   }
-  if (cuts.emptied > 0) fail_emptied(cuts, origin, n_positions);
+  if (faults.count() > 0) {
+    throw UserError(
+        join(origin, " has ", counted(faults.count(), "line"), " of which nothing would be learned:", faults.list()));
+  }
   lines->tokens = TokenArray(static_cast<std::int64_t>(ids.size()), tokenizer.vocabulary_size());
   lines->tokens.visit([&](auto& narrow) {
     using Id = typename std::remove_reference_t<decltype(narrow)>::value_type;
@@ -126,28 +119,31 @@ std::shared_ptr<const Lines> encode(const std::vector<PromptCompletion>& prompts
 Dataset open_prompt_completion(const Settings& settings) {
   require_model(settings, "gpt", "text");
   const std::string& path = settings.data.path;
-  const std::string origin = "data.path: " + path;
+  const std::string origin = origin_of("data.path", path);
   const std::int64_t length = settings.model.gpt.n_positions;
 
   Dataset dataset;
-  Cuts cuts;
+  std::int64_t shortened = 0;
   std::shared_ptr<const Lines> lines;
   {
     const InputFile file(path, "data.path", "a file of JSON lines");
+    require_text(file.bytes(), origin, "name a file of JSON lines");
     const std::vector<PromptCompletion> prompts = read_prompts(file.bytes(), origin);
-    if (prompts.empty()) throw UserError(origin + " has no lines with something on them");
+    if (prompts.empty())
+      throw UserError(origin + " has nothing but empty lines; write objects on them, one a line: " +
+                      R"({"prompt": "...", "completion": "..."})");
     dataset.tokenizer = tokenizer_for(settings.data.tokenizer, prompts, origin);
-    lines = encode(prompts, *dataset.tokenizer, length, origin, cuts);
+    lines = encode(prompts, *dataset.tokenizer, length, origin, shortened);
   }
   dataset.vocab_size = vocabulary_for(settings, *dataset.tokenizer);
 
   const auto count = static_cast<std::int64_t>(lines->first_completed.size());
-  const std::vector<bool> in_validation = split_samples(settings, count, origin, "lines");
+  const std::vector<bool> in_validation = split_samples(settings, count, origin, "line");
   std::vector<std::int32_t> training, validation;
-  std::int64_t counted = 0;
+  std::int64_t learned = 0;
   for (std::size_t line = 0; line < in_validation.size(); ++line) {
     (in_validation[line] ? validation : training).push_back(static_cast<std::int32_t>(line));
-    counted += lines->losses(line);
+    learned += lines->losses(line);
   }
   const std::size_t validation_count = validation.size();
   dataset.training = std::make_unique<PromptSource>(lines, std::move(training), length);
@@ -156,9 +152,9 @@ Dataset open_prompt_completion(const Settings& settings) {
   dataset.description =
       join(file_name(path), ": ", dataset.training->samples(), " training and ", validation_count,
            " validation lines of prompt and completion (", dataset.tokenizer->name(), ", ",
-           dataset.tokenizer->vocabulary_size(), " different), ", lines->tokens.size(), " tokens, ", counted,
+           dataset.tokenizer->vocabulary_size(), " different), ", counted(lines->tokens.size(), "token"), ", ", learned,
            " of them learned",
-           cuts.shortened > 0 ? join("; ", cuts.shortened, " line(s) cut at ", length + 1, " tokens") : std::string());
+           shortened > 0 ? join("; ", counted(shortened, "line"), " cut at ", length + 1, " tokens") : std::string());
   return dataset;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "config/settings.h"
 #include "data/token_array.h"
@@ -76,6 +77,7 @@ struct Dataset {
   std::int64_t vocab_size = 0;           // of the model: settings.model.gpt.vocab_size, or the tokenizer's; 0 for rows
   std::int64_t bytes = 0;                // memory that the data hold
   std::string description;               // one line for the start of a run
+  std::vector<std::string> notices;      // what a user may not expect of the data, a line each
 };
 
 // Opens and checks what settings.data says, for settings.model and settings.batch. Synthetic data follow

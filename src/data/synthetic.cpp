@@ -14,10 +14,13 @@ Dataset open_synthetic(const Settings& settings) {
   const std::int64_t validation = samples == 1 ? 0 : std::max<std::int64_t>(1, samples / 10);
   const std::int64_t training = samples - validation;
   if (training < settings.batch.train) {
+    // Nine tenths of so many are a batch; of a batch that large, that no number holds them, nothing is said.
+    std::int64_t tenfold = 0;
+    const bool fits = !__builtin_mul_overflow(settings.batch.train, 10, &tenfold);
     throw UserError(join("train_batch_size: ", settings.batch.train, " samples make one step, but data.samples ",
                          samples, " leaves only ", training,
-                         " for training (a tenth is for validation); set train_batch_size to ", training,
-                         " or less, or data.samples to ", (settings.batch.train * 10 + 8) / 9, " or more"));
+                         " for training (a tenth is for validation); set train_batch_size to ", at_most(training),
+                         fits ? join(", or data.samples to ", (tenfold + 8) / 9, " or more") : std::string()));
   }
 
   const std::uint64_t key = derive_key(settings.training.seed, "synthetic data");
@@ -46,10 +49,11 @@ Dataset open_synthetic(const Settings& settings) {
     const std::int64_t outputs = mlp.layers.back();
     open(classes ? make_synthetic_classification : make_synthetic_regression, inputs, outputs);
     dataset.bytes = inputs * outputs * 4 * (validation > 0 ? 2 : 1);
-    what = join("synthetic ", classes ? "classification" : "regression", " (", inputs, " features, ", outputs,
-                classes ? " classes)" : " targets)");
+    what = join("synthetic ", classes ? "classification" : "regression", " (", counted(inputs, "feature"), ", ",
+                classes ? counted(outputs, "class", "classes") : counted(outputs, "target"), ")");
   } else {
-    throw UserError(join("data.task: \"", settings.data.task, "\" is not known; use \"regression\" or \"tokens\""));
+    throw UserError(
+        join("data.task: \"", shown(settings.data.task), "\" is not known; use \"regression\" or \"tokens\""));
   }
   dataset.description = join(what, ": ", training, " training and ", validation, " validation samples");
   return dataset;

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "core/errors.h"
+#include "data/message_text.h"
 #include "data/utf8.h"
 
 namespace zt {
@@ -120,10 +121,10 @@ class CharacterTokenizer final : public Tokenizer {
     char name[16];
     std::snprintf(name, sizeof name, "U+%04X", static_cast<unsigned>(code_point));
     std::string character;
-    if (code_point >= 0x20 && code_point != 0x7f) append_utf8(character, code_point);
-    throw UserError(origin + ": the character " + name + (character.empty() ? "" : " \"" + character + "\"") +
-                    " at byte " + std::to_string(offset) + " is not among the " + std::to_string(characters_.size()) +
-                    " characters of the training text; leave it out or write it in another way");
+    append_utf8(character, code_point);
+    throw UserError(origin + ": the character " + name + " \"" + shown(character) + "\" at byte " +
+                    std::to_string(offset) + " is not among the " + counted(vocabulary_size(), "character") +
+                    " of the training text; leave it out or write it in another way");
   }
 
   std::vector<char32_t> characters_;  // by id
@@ -147,7 +148,7 @@ std::unique_ptr<Tokenizer> make_character_tokenizer(std::string_view text, const
 std::unique_ptr<Tokenizer> make_tokenizer(std::string_view name, std::string_view definition) {
   if (name == "bytes") return make_byte_tokenizer();
   if (name == "characters") return make_character_tokenizer(definition, "the tokenizer's characters");
-  throw UserError("data.tokenizer: \"" + std::string(name) + "\" is not known; use \"bytes\" or \"characters\"");
+  throw UserError("data.tokenizer: \"" + shown(name) + "\" is not known; use \"bytes\" or \"characters\"");
 }
 
 }  // namespace zt

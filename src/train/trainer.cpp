@@ -128,6 +128,7 @@ void Trainer::start() {
   if (options_.resume)
     console_.say("notice: --resume: no finished checkpoint in " + directory + ", starting from the beginning");
   for (const std::string& notice : config_.notices) console_.say("notice: " + notice);
+  for (const std::string& notice : dataset_.notices) console_.say("notice: " + notice);
   if (!options_.communicator_note.empty()) console_.warn(options_.communicator_note);
   const std::string device = device_->description() + " a rank";
   for (const std::string& line : start_block(settings, plan_, device, communicator_.description(), dataset_.description,
