@@ -109,7 +109,7 @@ TEST_CASE("Losses, norms and weights of mixed precision are PyTorch's, step by s
 }
 
 TEST_CASE(
-    "The four targets are learned: the loss falls from 24 to below 5 at the stated rate, to nothing at half of it") {
+    "The four targets are learned: the loss falls from 24 to nothing at the config's rate, to below 5 at twice that") {
   const golden::GoldenFile file("mixed_precision");
   const Steps stated = train(file, "stated");
   CHECK(stated.losses.front() > 20.0);
