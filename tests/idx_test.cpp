@@ -81,6 +81,7 @@ TEST_CASE("bytes become features in [0, 1], labels become classes, plain and pac
         file("vi", idx(0x08, {1, 4}, bytes({9, 9, 9, 9})));  // other dimensions, as many values
     settings.data.validation_labels = file("vl", idx(0x08, {1}, bytes({1})));
     CHECK(zt::open_dataset(settings).validation->samples() == 1);
+    CHECK(contains(zt::open_dataset(settings).description, {"3 training and 1 validation image of 4 values"}));
     settings.data.validation_labels.clear();
     CHECK(
         contains(message_of([&] { zt::open_dataset(settings); }), {"validation_images", "validation_labels", "both"}));

@@ -97,6 +97,42 @@ TEST_CASE("a table that cannot be trained on ends the program with 2 and one mes
   }
 }
 
+TEST_CASE("a column that is a target twice is told once, by two names or by name and number") {
+  const Place place;
+  place.write("table.csv", "a,b,y\n1,2,3\n4,5,6\n");
+  place.write("config.json", R"({
+    "train_batch_size": 1, "model": { "type": "mlp", "layers": [2, 1] },
+    "data": { "type": "csv", "path": "table.csv", "target": ["y"], "validation_fraction": 0 } })");
+  const ProgramResult names = place.run({"--set", R"(data.target=["y","y"])"});
+  CHECK(names.code == 2);
+  CHECK(names.err.find(R"(data.target: names "y" twice: remove one)") != std::string::npos);
+  CHECK(names.err.find("model.layers") == std::string::npos);
+  const ProgramResult number = place.run({"--set", R"(data.target=["y",3])"});
+  CHECK(number.code == 2);
+  CHECK(number.err.find("data.target names column 3 (y)") != std::string::npos);
+  CHECK(number.err.find("model.layers") == std::string::npos);
+}
+
+TEST_CASE("a running text that begins with a prompt and its completion trains with one notice") {
+  const Place place;
+  std::string lines;
+  for (int i = 0; i < 40; ++i)
+    lines += R"({"prompt": "2 + 2 = ", "completion": "4"})"
+             "\n";
+  place.write("sums.txt", lines);
+  place.write("config.json", R"({
+    "train_batch_size": 2, "model": { "type": "gpt", "n_layer": 1, "n_head": 2, "n_embd": 16, "n_positions": 16 },
+    "data": { "type": "text", "path": "sums.txt" }, "training": { "max_steps": 2 }, "device": { "threads": 1 } })");
+  for (const std::vector<std::string>& how : {std::vector<std::string>{}, {"--ranks", "2"}}) {
+    const ProgramResult result = place.run(how);
+    CAPTURE(result.err);
+    CHECK(result.code == 0);
+    const std::size_t first = result.err.find("sums.txt is read as one running text");
+    CHECK(first != std::string::npos);
+    CHECK(result.err.find("read as one running text", first + 60) == std::string::npos);
+  }
+}
+
 TEST_CASE("a regression on a table learns, and prove shows one curve for it") {
   const Place place;
   std::string table = "a;b;y\n";

@@ -179,6 +179,13 @@ TEST_CASE("prompts and completions in a file of another name are noticed") {
   const zt::Dataset dataset = zt::open_dataset(settings);
   REQUIRE(dataset.notices.size() == 1);
   CHECK(contains(dataset.notices[0], {"x.json", "one running text", "data.format to \"prompt_completion\""}));
+  for (const std::string before : {"[", "[\n  "}) {
+    folder.write("x.json",
+                 before + R"({"prompt": "abcdef", "completion": "b"})" + ",\n" + R"({"prompt": "c"}])" + "\n");
+    CHECK(zt::open_dataset(settings).notices.size() == 1);
+  }
+  folder.write("x.json", R"([{"prompt": "abcdef", "completion": "b"}])");
+  CHECK(zt::open_dataset(settings).notices.size() == 1);
   folder.write("x.json", R"({"prompt": 1, "completion": "b"} and text, as much as is needed for one window or more)");
   CHECK(zt::open_dataset(settings).notices.empty());
 }

@@ -185,8 +185,7 @@ Dataset open_csv(const Settings& settings) {
   dataset.training = open_part(false);
   if (data.validation_fraction > 0.0) dataset.validation = open_part(true);
   dataset.description =
-      join(file_name(data.path), ": ", dataset.training->samples(), " training and ",
-           dataset.validation ? dataset.validation->samples() : 0, " validation rows of ", counted(features, "feature"),
+      join(file_name(data.path), ": ", parts_in_words(dataset, "row"), " of ", counted(features, "feature"),
            data.normalize ? " (normalized) and " : " (as they are) and ",
            classes ? join("a class of ", mlp.layers.back()) : counted(targets, "target"));
   return dataset;

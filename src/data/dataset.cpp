@@ -50,6 +50,11 @@ std::vector<bool> split_samples(const Settings& settings, std::int64_t count, co
   return validation_samples(count, fraction, settings.data.split_seed);
 }
 
+std::string parts_in_words(const Dataset& dataset, const std::string& thing) {
+  const std::int64_t validation = dataset.validation ? dataset.validation->samples() : 0;
+  return join(dataset.training->samples(), " training and ", counted(validation, "validation " + thing));
+}
+
 bool computes_in_fp16(const Settings& settings) {
   return precision_preset(settings.precision.preset).precision.compute == DType::f16;
 }

@@ -63,7 +63,7 @@ std::string binary_in_words(std::string_view bytes) {
   for (std::size_t i = 0; i < first.size(); ++i) {
     const auto byte = static_cast<unsigned char>(first[i]);
     if (byte == 0) ++zeros[i % 2];
-    if (byte < 0x20 ? (byte < '\t' || byte > '\r') && byte != 0x1b : byte == 0x7f) ++strange;
+    if (byte < 0x20 ? (byte < '\b' || byte > '\r') && byte != 0x1b : byte == 0x7f) ++strange;
   }
   const std::size_t half = first.size() / 2;
   if (half >= 4 && std::max(zeros[0], zeros[1]) * 10 >= half * 9 && std::min(zeros[0], zeros[1]) * 10 <= half) {

@@ -188,9 +188,8 @@ Dataset open_idx(const Settings& settings) {
   dataset.training = take(training);
   if (validation) dataset.validation = take(*validation);
   dataset.description =
-      join(file_name(data.images), ": ", dataset.training->samples(), " training and ",
-           dataset.validation ? dataset.validation->samples() : 0, " validation images of ",
-           counted(mlp.layers.front(), "value"), " in ", counted(mlp.layers.back(), "class", "classes"));
+      join(file_name(data.images), ": ", parts_in_words(dataset, "image"), " of ", counted(mlp.layers.front(), "value"),
+           " in ", counted(mlp.layers.back(), "class", "classes"));
   return dataset;
 }
 

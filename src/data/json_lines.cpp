@@ -169,8 +169,14 @@ bool looks_like_prompts(std::string_view text) {
   constexpr std::size_t longest = std::size_t{1} << 20;
   bool found = false;
   for_each_line(text, [&](std::string_view content, std::int64_t) {
-    if (content.size() > longest || content[content.find_first_not_of(" \t")] != '{') return false;
-    const Json object = Json::parse(content.begin(), content.end(), nullptr, false);
+    content.remove_prefix(content.find_first_not_of(" \t"));
+    content.remove_suffix(content.size() - 1 - content.find_last_not_of(" \t"));
+    if (content == "[") return true;  // an array, its first object on the next line
+    if (content.ends_with(',')) content.remove_suffix(1);
+    if (content.starts_with("[{") && !content.ends_with(']')) content.remove_prefix(1);
+    if (content.size() > longest || (!content.starts_with('{') && !content.starts_with("[{"))) return false;
+    Json object = Json::parse(content.begin(), content.end(), nullptr, false);
+    if (object.is_array() && !object.empty()) object = Json(object.front());
     const auto is_text = [&](const char* key) { return object.contains(key) && object[key].is_string(); };
     found = object.is_object() && is_text("prompt") && is_text("completion");
     return false;

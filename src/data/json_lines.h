@@ -18,7 +18,7 @@ struct PromptCompletion {
 // line and column (in bytes, from 1), and the number of all.
 std::vector<PromptCompletion> read_prompts(std::string_view text, const std::string& origin);
 
-// Whether the first line with something on it is such an object.
+// Whether the first line with something on it is such an object, or one in an array that the file may be.
 bool looks_like_prompts(std::string_view text);
 
 }  // namespace zt

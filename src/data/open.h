@@ -44,6 +44,9 @@ std::vector<bool> validation_samples(std::int64_t count, double fraction, std::u
 std::vector<bool> split_samples(const Settings& settings, std::int64_t count, const std::string& origin,
                                 const std::string& thing);
 
+// "900 training and 100 validation rows", of `thing` "row".
+std::string parts_in_words(const Dataset& dataset, const std::string& thing);
+
 // Whether the model's inputs and outputs are held in fp16, whose largest number this is.
 bool computes_in_fp16(const Settings& settings);
 constexpr double fp16_largest = 65504.0;

@@ -150,10 +150,9 @@ Dataset open_prompt_completion(const Settings& settings) {
   if (validation_count > 0) dataset.validation = std::make_unique<PromptSource>(lines, std::move(validation), length);
   dataset.bytes = lines->bytes() + 4 * count;
   dataset.description =
-      join(file_name(path), ": ", dataset.training->samples(), " training and ", validation_count,
-           " validation lines of prompt and completion (", dataset.tokenizer->name(), ", ",
-           dataset.tokenizer->vocabulary_size(), " different), ", counted(lines->tokens.size(), "token"), ", ", learned,
-           " of them learned",
+      join(file_name(path), ": ", parts_in_words(dataset, "line"), " of prompt and completion (",
+           dataset.tokenizer->name(), ", ", dataset.tokenizer->vocabulary_size(), " different), ",
+           counted(lines->tokens.size(), "token"), ", ", learned, " of them learned",
            shortened > 0 ? join("; ", counted(shortened, "line"), " cut at ", length + 1, " tokens") : std::string());
   return dataset;
 }

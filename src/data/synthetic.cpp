@@ -55,7 +55,7 @@ Dataset open_synthetic(const Settings& settings) {
     throw UserError(
         join("data.task: \"", shown(settings.data.task), "\" is not known; use \"regression\" or \"tokens\""));
   }
-  dataset.description = join(what, ": ", training, " training and ", validation, " validation samples");
+  dataset.description = join(what, ": ", parts_in_words(dataset, "sample"));
   return dataset;
 }
 

@@ -137,8 +137,7 @@ Dataset open_text(const Settings& settings) {
   }
   dataset.bytes = tokens->bytes();
   dataset.description = join(file_name(path), ": ", counted(tokens->size(), "token"), " (", dataset.tokenizer->name(),
-                             ", ", known, " different), ", dataset.training->samples(), " training and ",
-                             dataset.validation ? dataset.validation->samples() : 0, " validation samples of ", length);
+                             ", ", known, " different), ", parts_in_words(dataset, "sample"), " of ", length);
   return dataset;
 }
 
