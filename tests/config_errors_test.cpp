@@ -46,14 +46,14 @@ const std::vector<WrongValue> wrong_over_gpt = {
     {R"({"train_batch_size": "8"})", {"found \"8\"; allowed: an integer from 1", "without the quotes: 8"}},
     {R"({"train_batch_size": true})", {"found true; allowed: an integer"}},
     {R"({"train_batch_size": 8.5})", {"found 8.5; allowed: an integer"}},
-    {R"({"train_batch_size": 1e30})", {"found 1e+30; allowed: an integer"}},
+    {R"({"train_batch_size": 1e30})", {"found 1e30; allowed: an integer"}},
     {R"({"training": {"seed": 18446744073709551615}})", {"found 18446744073709551615; allowed: an integer from 0"}},
     {R"({"training": {"seed": -1}})", {"found -1; allowed: an integer from 0"}},
     {R"({"fp16": {"enabled": 1}})", {"found 1; allowed: true or false or \"auto\""}},
     {R"({"fp16": {"enabled": "true"}})", {"found \"true\"", "without the quotes: true"}},
     {R"({"fp16": {"loss_scale": true}})", {"found true; allowed: a number from 0"}},
     {R"({"fp16": {"loss_scale": -1}})", {"found -1; allowed: a number from 0"}},
-    {R"({"fp16": {"loss_scale": 1e38}})", {"found 1e+38; allowed: a number from 0 to 1e+37"}},
+    {R"({"fp16": {"loss_scale": 1e38}})", {"found 1e38; allowed: a number from 0 to 1e+37"}},
     {R"({"fp16": {"loss_scale": "dynamic"}})", {"found \"dynamic\"; allowed: a number from 0"}},
     {R"({"fp16": {"loss_scale_window": 0}})", {"found 0; allowed: an integer from 1"}},
     {R"({"fp16": {"loss_scale_window": true}})", {"found true; allowed: an integer from 1"}},
@@ -82,6 +82,22 @@ const std::vector<WrongValue> wrong_over_gpt = {
     {R"({"optimizer": {"params": {"betas": [0.9, 1.0]}}})", {"found [0.9,1.0]; allowed: a list of 2 numbers"}},
     {R"({"training": {"sample_prompt": 3}})", {"found 3; allowed: a text in quotes"}},
     {R"({"training": {"output_dir": ""}})", {"found \"\"; allowed: a path in quotes"}},
+    {R"({"": 3})", {"one mistake", "b.json:1: \"\": a key without a name: remove it"}},
+    {R"({"training": {"": 3}})", {"one mistake", "b.json:1: training.\"\": a key without a name"}},
+    // What fp32 cannot hold.
+    {R"({"optimizer": {"params": {"lr": 1e39}}})", {"lr: found 1e39;", "fp32 holds no number beyond 3.4e38"}},
+    {R"({"optimizer": {"params": {"lr": 1e-39}}})", {"lr: found 1e-39;", "below 1.2e-38 it becomes 0 in fp32"}},
+    {R"({"optimizer": {"params": {"eps": 1e-300}}})", {"below 1.2e-38"}},
+    {R"({"optimizer": {"params": {"betas": [0.9, 0.9999999999]}}})", {"in fp32 it is rounded to 1"}},
+    {R"({"optimizer": {"params": {"betas": [1e-50, 0.9]}}})", {"below 1.2e-38"}},
+    {R"({"optimizer": {"params": {"weight_decay": 1e300}}})", {"beyond 3.4e38"}},
+    {R"({"gradient_clipping": 1e-45})", {"below 1.2e-38"}},
+    {R"({"model": {"layer_norm_epsilon": 1e-46, "initializer_range": 1e100}})",
+     {"2 mistakes", "below 1.2e-38", "3.4e38"}},
+    {R"({"fp16": {"loss_scale": 1e-40}})", {"below 1.2e-38"}},
+    {R"({"scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": 1e-100}}})", {"below 1.2e-38"}},
+    {R"({"scheduler": {"type": "LRRangeTest", "params": {"lr_range_test_step_rate": 1e99}}})", {"beyond 3.4e38"}},
+    {R"({"amp": {"enabled": true, "min_loss_scale": 1e-99}})", {"below 1.2e-38"}},
     // Ranges.
     {R"({"train_batch_size": 0})", {"found 0; allowed: an integer from 1"}},
     {R"({"training": {"max_steps": 0}})", {"training.max_steps: found 0; allowed: an integer from 1"}},
@@ -187,7 +203,13 @@ const std::vector<WrongValue> wrong_over_gpt = {
      {"data.format: found \"prompts\"", "\"plain\", \"prompt_completion\" or \"auto\""}},
     {R"({"communication_data_type": "fp8"})", {"found \"fp8\"", "\"fp32\", \"bf16\", \"fp16\" or null"}},
     // Rules across keys.
-    {R"({"fp16": {"enabled": true}, "bf16": {"enabled": true}})", {"fp16 and bf16 (b.json:1) are both enabled"}},
+    {R"({"fp16": {"enabled": true}, "bf16": {"enabled": true}})",
+     {"b.json:1: fp16.enabled: fp16 and bf16 are both enabled: set one of them to false; bf16.enabled stands at "
+      "b.json:1"}},
+    {R"({"fp16": {"enabled": true}, "torch_autocast": {"enabled": true},
+         "amp": {"enabled": true}, "bf16": {"enabled": true}})",
+     {"one mistake", "fp16, bf16, amp and torch_autocast are all enabled: set all but one to false",
+      "bf16.enabled stands at b.json:2, amp.enabled stands at b.json:2, torch_autocast.enabled stands at b.json:1"}},
     {R"({"model": {"n_head": 5}})",
      {"model.n_head: found 5, which does not divide model.n_embd 64; the nearest that do: 4 and 8"}},
     {R"({"model": {"n_head": 100}})", {"found 100, which does not divide model.n_embd 64; the nearest that do: 64"}},
@@ -210,7 +232,7 @@ const std::vector<WrongValue> wrong_over_gpt = {
     {R"({"fp16": {"enabled": true, "initial_scale_power": 2, "min_loss_scale": 8}})",
      {"min_loss_scale: found 8, above the first scale, 2 to the 2"}},
     {R"({"fp16": {"enabled": true, "loss_scale": 1024, "on_overflow": "retry"}})",
-     {"on_overflow: found \"retry\"", "fp16.loss_scale 1024.0 is static", "use \"skip\", or set fp16.loss_scale to 0"}},
+     {"on_overflow: found \"retry\"", "fp16.loss_scale 1024 is static", "use \"skip\", or set fp16.loss_scale to 0"}},
     {R"({"training": {"early_stopping": {"patience": 3}}})",
      {"patience: found 3, which counts evaluations, but training.eval_interval is 0", "or set patience to 0"}},
     {R"({"training": {"eval_interval": 1, "early_stopping": {"min_delta": 0.1}}})",
@@ -277,7 +299,16 @@ struct WrongText {
 
 const std::vector<WrongText> wrong_syntax = {
     {"", {"a.json:1:1: the file is empty"}},
-    {"  \n// nothing\n", {"the file is empty"}},
+    {"  \n// nothing\n", {"the file holds comments only: a config is one object"}},
+    {"\xff\xfe{\0", {"a.json: the file is UTF-16: save it as UTF-8"}},
+    {"{ \"a\": NaN }", {"a.json:1:8: NaN and Infinity are not allowed: give a number"}},
+    {"{ \"a\": [-Infinity] }", {"NaN and Infinity are not allowed"}},
+    {"{ \"a\": \xe2\x80\x9cx\xe2\x80\x9d }", {"this is a typographic quote: write straight ones"}},
+    {"{ \xe2\x80\x9e"
+     "a\": 1 }",
+     {"this is a typographic quote"}},
+    {"{ \"a\": 12,5 }", {"a.json:1:10: decimals follow a point, not a comma: 12.5"}},
+    {"{ \"a\": 1,, \"b\": 2 }", {"one comma too many"}},
     {"[1]", {"a.json:1:1: a config is one object"}},
     {"\n\"optimizer\": {}", {"a.json:2:1: a fragment without its outer braces: put {"}},
     {"{\n  \"a\": True\n}", {"a.json:2:8: write true", "\n      \"a\": True\n", "\n           ^"}},
@@ -300,8 +331,8 @@ const std::vector<WrongText> wrong_syntax = {
     {"{ \"a\": 1 } }", {"one } too many"}},
     {"{ \"a\": 1 } x", {"nothing may follow its last }"}},
     {"{ /* open \n}", {"a.json:1:3: this comment is not closed"}},
-    {"{ \"a\": [1,,2] }", {"the value of a[] is missing"}},
-    {"{ ,\"a\": 1 }", {"a key in double quotes should stand here"}},
+    {"{ \"a\": [1,,2] }", {"a.json:1:11: one comma too many"}},
+    {"{ ,\"a\": 1 }", {"a.json:1:3: one comma too many"}},
     {"{ \"a\": \"\xff\" }", {"not valid UTF-8"}},
     {std::string(200, '['), {"a config is one object"}},
     {"{ \"a\": " + std::string(200, '[') + " }", {"nested more than 64 deep"}},
@@ -376,10 +407,23 @@ TEST_CASE("--set is told what is wrong with it") {
   CHECK(message("training.max_steps").find("= is missing") != std::string::npos);
   CHECK(message("=3").find("empty part") != std::string::npos);
   CHECK(message("training..max_steps=3").find("empty part") != std::string::npos);
-  CHECK(message("model.layers=[1,").find("starts like JSON but is not") != std::string::npos);
+  CHECK(message("model.layers=[1,").find("--set model.layers:1:4: the value ends") != std::string::npos);
   CHECK(message("train_batch_size.x=3").find("train_batch_size is 8, not a section") != std::string::npos);
   CHECK(message("model.type=mlp").find("is mlp here: replace the section: --set 'model={\"type\": \"mlp\", ...}'") !=
         std::string::npos);
+  CHECK(message("model={\"type\": \"gpt\", \"type\": \"mlp\"}").find("--set: model.type: given twice") !=
+        std::string::npos);
+  CHECK(message("model={\"type\": gpt}").find("--set model:1:10: text must stand in double quotes") !=
+        std::string::npos);
+  CHECK(message("model={\"type\": 1} x").find("the value has ended") != std::string::npos);
+  CHECK(message("model.n_head=1e9").find("found 1e9; allowed") != std::string::npos);
+  CHECK(message("optimizer={\"params\": {\"lr\": 1e55}}").find("--set: optimizer.params.lr: found 1e55") !=
+        std::string::npos);
+  CHECK(refusal_of({tiny_gpt()}, {"bfloat16.enabled=true", "bf16.enabled=true"})
+            .find("--set: bfloat16: an old name of bf16, which is given too: remove one of them") != std::string::npos);
+  CHECK(refusal_of({tiny_gpt()}, {"bf16={\"enabled\": true}", "bfloat16.enabled=true"}).find("an old name of bf16") !=
+        std::string::npos);
+  CHECK(refusal_of({tiny_gpt()}, {"bfloat16.enabled=true", "bfloat16.enabled=false"}) == "accepted");
   CHECK(message("training.max_stepss=3").find("--set: training.max_stepss: unknown key") != std::string::npos);
 }
 
@@ -406,7 +450,18 @@ TEST_CASE("a batch that does not fit says the sum and the nearest values") {
            {R"({"gradient_accumulation_steps": 4})", 1, "gradient_accumulation_steps alone is not enough"},
            {R"({})", 1, "train_batch_size: missing: give train_batch_size"},
            {R"({"train_batch_size": "auto", "gradient_accumulation_steps": "auto"})", 1, "(\"auto\" counts as absent)"},
-           {R"({"train_micro_batch_size_per_gpu": 1e9, "gradient_accumulation_steps": 1e9})", 100, "beyond 64 bits"},
+           {R"({"train_micro_batch_size_per_gpu": 1e9, "gradient_accumulation_steps": 1e9})", 100,
+            "found 1000000000; x gradient_accumulation_steps 1000000000 x 100 ranks is more than 1000000000 samples a "
+            "step: lower one of them"},
+           {R"({"train_micro_batch_size_per_gpu": 1e9})", 2, "x gradient_accumulation_steps 1 x 2 ranks is more than"},
+           {R"({"train_batch_size": 8, "train_micro_batch_size_per_gpu": 1e9, "gradient_accumulation_steps": 1e9})", 4,
+            "train_micro_batch_size_per_gpu: found 1000000000; x gradient_accumulation_steps"},
+           {R"({"train_batch_size": 8, "train_micro_batch_size_per_gpu": 1e9})", 2,
+            "train_micro_batch_size_per_gpu: found 1000000000; x 2 ranks is more than 1000000000"},
+           {R"({"train_batch_size": 999999999, "train_micro_batch_size_per_gpu": 2e8})", 3,
+            "= 600000000; the nearest that fits: 600000000"},
+           {R"({"train_batch_size": 8, "train_micro_batch_size_per_gpu": 8, "gradient_accumulation_steps": 1})", 2,
+            "set train_batch_size to 16, or train_micro_batch_size_per_gpu to 4, or run on 1 rank"},
        }) {
     const std::string message = refusal_of({base, row.text}, {}, row.ranks);
     INFO(row.text << "\n" << message);

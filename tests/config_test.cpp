@@ -1,4 +1,5 @@
 // Configs that are accepted: what is read, how files are merged, what "auto" and defaults become.
+#include <cmath>
 #include <cstdlib>
 
 #include "catch_compat.h"
@@ -74,6 +75,18 @@ TEST_CASE("later files win key by key, auto never does, a changed type replaces 
   // A number after an "auto" counts.
   s = settings_of({tiny_gpt(), R"({"gradient_clipping": "auto"})", R"({"gradient_clipping": 0.5})"});
   CHECK(s.gradient_clipping == 0.5);
+}
+
+TEST_CASE("zero is zero, and a rate of zero is told") {
+  const ResolvedConfig config = resolve_texts({tiny_gpt(), R"({"optimizer": {"params": {"lr": -0.0}}})"});
+  CHECK_FALSE(std::signbit(config.settings.optimizer.learning_rate));
+  CHECK(contains(config.notices, "optimizer.params.lr: 0: no weight will change"));
+  CHECK_FALSE(contains(resolve_texts({tiny_gpt(), R"({"optimizer": {"params": {"lr": 0}},
+      "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": 1}}})"})
+                           .notices,
+                       "no weight"));
+  const ResolvedConfig old = resolve_texts({tiny_gpt()}, {"bfloat16.enabled=true"});
+  CHECK(contains(old.notices, "--set: bfloat16 is an old name of bf16"));
 }
 
 TEST_CASE("--set takes JSON or a string, and creates sections") {
@@ -237,7 +250,8 @@ TEST_CASE("what becomes of an overflow, a spike and a validation loss that rests
 
 TEST_CASE("what cannot act is told") {
   const auto notices = [](const char* text) { return resolve_texts({tiny_gpt(), text}).notices; };
-  CHECK(contains(notices(R"({"fp16": {"on_overflow": "retry"}})"), "on_overflow: has no effect: fp16 is not enabled"));
+  CHECK(contains(notices(R"({"fp16": {"enabled": false, "on_overflow": "retry"}})"),
+                 "on_overflow: has no effect: fp16 is not enabled"));
   const char* hysteresis = R"({"fp16": {"enabled": true, "on_overflow": "retry", "hysteresis": 4}})";
   CHECK(contains(notices(hysteresis), "fp16.hysteresis: 1 with fp16.on_overflow \"retry\""));
   CHECK(settings_of({tiny_gpt(), hysteresis}).loss_scale.hysteresis == 1);

@@ -7,7 +7,7 @@
 namespace zt {
 namespace {
 
-std::string shown(const Json& value) {
+std::string shown_json(const Json& value) {
   std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
   if (value.is_object() && text.size() > 2) return "a section { ... }";
   constexpr std::size_t longest = 80;
@@ -38,6 +38,19 @@ std::optional<Json> as_integer(const Json& value) {
     if (std::abs(number) < 0x1p63 && number == std::floor(number)) return Json(static_cast<std::int64_t>(number));
   }
   return std::nullopt;
+}
+
+// Why fp32, in which the run computes, cannot take a number of the config; empty: it can.
+std::string beyond_fp32(const Key& key, double value) {
+  constexpr double largest = std::numeric_limits<float>::max();
+  constexpr double smallest = std::numeric_limits<float>::min();
+  if (std::abs(value) > largest) return "; fp32 holds no number beyond 3.4e38";
+  if (value != 0.0 && std::abs(value) < smallest)
+    return "; below 1.2e-38 it becomes 0 in fp32: write 0 or a larger one";
+  if (key.maximum_excluded && value < key.maximum && static_cast<double>(static_cast<float>(value)) >= key.maximum) {
+    return "; in fp32 it is rounded to " + number_text(key.maximum);
+  }
+  return "";
 }
 
 class Checker {
@@ -77,6 +90,10 @@ class Checker {
   void walk(const Json& section, const std::string& path) {
     for (const auto& [name, value] : section.items()) {
       if (name.starts_with("_") || name == "$schema") continue;
+      if (name.empty()) {
+        problems_.push_back({join_path(path, "\"\""), where(join_path(path, name)), "a key without a name: remove it"});
+        continue;
+      }
       const std::string key_path = join_path(path, name);
       if (const Key* key = row_for(key_path, path, name)) check_value(*key, key_path, value);
     }
@@ -129,7 +146,8 @@ class Checker {
       return problem(path, wrong);
     }
     const bool harmless = std::find(key.quiet.begin(), key.quiet.end(), converted) != key.quiet.end();
-    if (key.kind == KeyKind::refused && !harmless) return problem(path, "found " + shown(value) + "; " + key.text);
+    if (key.kind == KeyKind::refused && !harmless)
+      return problem(path, "found " + shown(path, value) + "; " + key.text);
     if (key.kind == KeyKind::notice && !harmless) notice(key, path);
     if (key.kind == KeyKind::used || (key.kind == KeyKind::refused && key.fallback)) result_.given[path] = converted;
   }
@@ -139,9 +157,9 @@ class Checker {
     if (!value.is_object()) {
       if (key.kind == KeyKind::refused) {
         if (value == false) return;
-        return problem(path, "found " + shown(value) + "; " + key.text);
+        return problem(path, "found " + shown(path, value) + "; " + key.text);
       }
-      return problem(path, "found " + shown(value) + "; allowed: " + describe_allowed(key));
+      return problem(path, "found " + shown(path, value) + "; allowed: " + describe_allowed(key));
     }
     const auto enabled = value.find("enabled");
     const bool off = value.empty() || (enabled != value.end() && (*enabled == false || is_auto(*enabled)));
@@ -155,7 +173,7 @@ class Checker {
 
   // The value in the table's type; returns what is wrong, or nothing.
   std::string convert(const Key& key, const std::string& path, const Json& value, Json& out) {
-    const std::string found = "found " + shown(value) + "; allowed: " + describe_allowed(key);
+    const std::string found = "found " + shown(path, value) + "; allowed: " + describe_allowed(key);
     switch (key.type) {
       case KeyType::boolean:
         out = value;
@@ -171,13 +189,17 @@ class Checker {
       }
       case KeyType::number:
         if (value.is_number()) {
-          out = value.get<double>();
-          if (in_range(key, out.get<double>())) return "";
+          const double number = value.get<double>() + 0.0;  // -0 becomes 0
+          out = number;
+          if (in_range(key, number)) {
+            const std::string beyond = beyond_fp32(key, number);
+            return beyond.empty() ? "" : found + beyond;
+          }
         }
-        if (value.is_string() && !key.choices.empty()) return convert_choice(key, value, found, out);
+        if (value.is_string() && !key.choices.empty()) return convert_choice(key, path, value, found, out);
         return found + unquoted_hint(value, is_quoted_number(value));
       case KeyType::string: out = value; return value.is_string() ? "" : found;
-      case KeyType::choice: return convert_choice(key, value, found, out);
+      case KeyType::choice: return convert_choice(key, path, value, found, out);
       case KeyType::path: return convert_path(key, path, value, found, out);
       case KeyType::integers:
       case KeyType::numbers:
@@ -196,7 +218,8 @@ class Checker {
     return would_do ? " (without the quotes: " + value.get<std::string>() + ")" : "";
   }
 
-  static std::string convert_choice(const Key& key, const Json& value, const std::string& found, Json& out) {
+  std::string convert_choice(const Key& key, const std::string& path, const Json& value, const std::string& found,
+                             Json& out) {
     if (!value.is_string()) return found;
     const std::string word = value.get<std::string>();
     const auto is = [&](const std::string& choice) {
@@ -213,7 +236,7 @@ class Checker {
     }
     const std::string near = nearest_word(word, key.choices);
     if (!near.empty()) return found + "; did you mean \"" + near + "\"?";
-    if (!key.other_choices.empty()) return "found " + shown(value) + "; " + key.other_choices;
+    if (!key.other_choices.empty()) return "found " + shown(path, value) + "; " + key.other_choices;
     return found;
   }
 
@@ -261,9 +284,13 @@ class Checker {
         number = *integer;
       } else {
         if (!element.is_number()) return found;
-        number = element.get<double>();
+        number = element.get<double>() + 0.0;
       }
       if (!in_range(key, number.get<double>())) return found;
+      if (key.type == KeyType::numbers) {
+        const std::string beyond = beyond_fp32(key, number.get<double>());
+        if (!beyond.empty()) return found + beyond;
+      }
       out.push_back(number);
     }
     return "";
@@ -296,6 +323,14 @@ class Checker {
         return;
     }
     problem(key.path, "missing; allowed: " + describe_allowed(key) + ": " + key.help);
+  }
+
+  // A number as it was written: 1e9, not 1000000000.0.
+  std::string shown(const std::string& path, const Json& value) const {
+    const auto origin = tree_.origins.find(path);
+    const bool is_scalar = value.is_number() || value.is_boolean() || value.is_null();
+    if (is_scalar && origin != tree_.origins.end() && !origin->second.written.empty()) return origin->second.written;
+    return shown_json(value);
   }
 
   std::string where(const std::string& path) const {

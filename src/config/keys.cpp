@@ -56,13 +56,13 @@ std::string selector_of(const std::string& path) {
   return "";
 }
 
-namespace {
-
 std::string number_text(double value) {
   return Json(value == std::floor(value) && std::abs(value) < 1e15 ? Json(static_cast<std::int64_t>(value))
                                                                    : Json(value))
       .dump();
 }
+
+namespace {
 
 std::string range_text(const Key& key) {
   std::string text;

@@ -96,11 +96,15 @@ const std::vector<Key>& key_table();
 // The key whose value decides which rows apply: "model.type" for "model.n_layer"; empty if none does.
 std::string selector_of(const std::string& path);
 
+std::string number_text(double value);         // whole numbers without a point
 std::string describe_allowed(const Key& key);  // "an integer from 1"
 std::string key_help();                        // the whole table, a key a line
 
 // Old names become the new ones, zero_optimization: true becomes a section. Done to each file before merging.
 void replace_old_forms(ConfigTree& tree, Problems& problems, std::vector<std::string>& notices);
+
+// Of train_batch_size and of what it is made of.
+constexpr std::int64_t largest_batch = 1000000000;
 
 struct CheckedValues {
   std::map<std::string, Json> given;            // by key path, in the type of the table; "auto" stays

@@ -19,7 +19,7 @@ void Resolver::resolve_scheduler() {
     const std::string lowest = params + "lr_range_test_min_lr";
     if (given("optimizer.params.lr") && known({"optimizer.params.lr", lowest.c_str()}) &&
         values_["optimizer.params.lr"] != values_[lowest]) {
-      notice("optimizer.params.lr", "has no effect: LRRangeTest starts at " + lowest + " " + values_[lowest].dump());
+      notice("optimizer.params.lr", "has no effect: LRRangeTest starts at " + lowest + " " + shown(lowest));
     }
   } else {
     resolve_warmup();
@@ -42,13 +42,12 @@ void Resolver::resolve_warmup() {
     }
     const bool sets_rate = is("scheduler.type", "WarmupLR") || is("scheduler.type", "WarmupDecayLR");
     if (sets_rate && known({highest.c_str()}) && get<double>(highest) != lr && given("optimizer.params.lr")) {
-      notice("optimizer.params.lr",
-             "has no effect: the schedule goes up to " + highest + " " + values_[highest].dump());
+      notice("optimizer.params.lr", "has no effect: the schedule goes up to " + highest + " " + shown(highest));
     }
   }
   const std::string lowest = params + "warmup_min_lr";
   if (known({lowest.c_str(), highest.c_str()}) && get<double>(lowest) > get<double>(highest)) {
-    problem(lowest, "found " + values_[lowest].dump() + ", above warmup_max_lr " + values_[highest].dump() +
+    problem(lowest, "found " + shown(lowest) + ", above warmup_max_lr " + shown(highest) +
                         ": a warm-up rises from warmup_min_lr to warmup_max_lr");
   }
   const std::string total = params + "total_num_steps";
@@ -73,11 +72,11 @@ void Resolver::resolve_cycle() {
     if (known({"optimizer.params.lr"})) set_auto(high, values_["optimizer.params.lr"], "optimizer.params.lr");
   } else if (given("optimizer.params.lr") && known({"optimizer.params.lr", low.c_str(), high.c_str()}) &&
              values_["optimizer.params.lr"] != values_[high]) {
-    notice("optimizer.params.lr", "has no effect: OneCycle goes from cycle_min_lr " + values_[low].dump() +
-                                      " to cycle_max_lr " + values_[high].dump() + " and back");
+    notice("optimizer.params.lr", "has no effect: OneCycle goes from cycle_min_lr " + shown(low) + " to cycle_max_lr " +
+                                      shown(high) + " and back");
   }
   if (known({low.c_str(), high.c_str()}) && get<double>(low) > get<double>(high)) {
-    problem(low, "found " + values_[low].dump() + ", above cycle_max_lr " + values_[high].dump() +
+    problem(low, "found " + shown(low) + ", above cycle_max_lr " + shown(high) +
                      ": the cycle rises from cycle_min_lr to cycle_max_lr and falls back: exchange them");
   }
 
@@ -146,7 +145,7 @@ void Resolver::resolve_cycle_momentum() {
   if (!known({low.c_str(), high.c_str()})) return;
   const auto highest = get<double>(high);
   if (get<double>(low) > highest) {
-    problem(low, "found " + values_[low].dump() + ", above cycle_max_mom " + values_[high].dump() +
+    problem(low, "found " + shown(low) + ", above cycle_max_mom " + shown(high) +
                      (given(high) ? "" : " (the default)") +
                      ": momentum falls from cycle_max_mom to cycle_min_mom and rises back: lower it");
   }
@@ -161,7 +160,7 @@ void Resolver::resolve_cycle_momentum() {
   if (decay_size == 0.0 || past <= 0.0 || highest * (1.0 + get<double>(rate) * past / decay_size) < 1.0) return;
   const double limit = (1.0 / highest - 1.0) * decay_size / past;
   const double digits = std::pow(10.0, 1.0 - std::floor(std::log10(limit)));
-  problem(rate, "found " + values_[rate].dump() +
+  problem(rate, "found " + shown(rate) +
                     ", which raises momentum to 1 or more within training.max_steps; it must stay below 1, as with a "
                     "rate of " +
                     Json(std::floor(limit * digits) / digits).dump());

@@ -60,6 +60,12 @@ void Resolver::set_auto(const std::string& path, const Json& value, const std::s
   notice(path, "\"auto\" is " + value.dump() + (why.empty() ? "" : ", " + why));
 }
 
+std::string Resolver::shown(const std::string& path) const {
+  const auto origin = tree_.origins.find(path);
+  if (given(path) && origin != tree_.origins.end() && !origin->second.written.empty()) return origin->second.written;
+  return values_.at(path).dump();
+}
+
 std::string Resolver::where(const std::string& path) const {
   const Origin* origin = tree_.origin_of(path);
   return origin == nullptr ? "" : origin->text;
