@@ -42,19 +42,52 @@ const std::vector<WrongValue> wrong_over_gpt = {
     {R"({"model": {"layers": [1, 2]}})", {"model.layers: a key of model.type mlp; model.type is gpt here: remove it"}},
     {R"({"data": {"path": "x"}})", {"data.path: a key of data.type text, csv", "data.type is synthetic here"}},
     {R"({"optimizer": {"type": "SGD", "params": {"eps": 1e-8}}})", {"a key of optimizer.type Adam, AdamW, Adagrad"}},
+    {R"({"model": {"vocabulary_size": 9}})", {"did you mean model.vocab_size?"}},
+    {R"({"model": {"hidden_size": 9}})", {"did you mean model.n_embd?"}},
+    {R"({"model": {"hidden_act": "gelu"}})", {"did you mean model.activation_function?"}},
+    {R"({"clip_grad_norm": 9})", {"did you mean gradient_clipping?"}},
+    {R"({"zero": {"stage": 1}})", {"did you mean zero_optimization?"}},
+    {R"({"num_epochs": 9})", {"did you mean training.max_epochs?"}},
+    {R"({"training": {"log_interval": 9}})", {"did you mean steps_per_print?"}},
+    {R"({"optimizer": {"params": {"epsilon": 1e-8}}})", {"did you mean optimizer.params.eps?"}},
+    {R"({"scheduler": {"type": "WarmupDecayLR", "params": {"total_steps": 9}}})",
+     {"did you mean scheduler.params.total_num_steps?"}},
+    {R"({"training": {"early_stopping": {"enabled": true}}})", {"unknown key; known here: patience, min_delta"}},
+    {R"({"training": {"gradient_clipping": 1}})", {"it stands at the top level: gradient_clipping"}},
+    {R"({"enabled": true})", {"keys of that name: fp16.enabled, bf16.enabled"}},
+    {R"({"training/max_steps": 3})", {"a path is written with dots: training.max_steps"}},
+    {R"({"model.layers[0]": 3})", {"a path is written with dots, and a list is given as a whole"}},
+    {R"({"model": {"activation": "relu"}})", {"model.type is gpt here: use model.activation_function"}},
     // Types.
+    {R"({"amp": {"enabled": true, "loss_scale": "128"}})", {"(without the quotes: 128)"}},
+    {R"({"model": {"bias": "True"}})", {"(without the quotes: true)"}},
+    {R"({"optimizer": {"params": {"betas": ["0.9", "0.99"]}}})", {"(without the quotes: [0.9,0.99])"}},
+    {R"({"optimizer": {"params": {"betas": "0.9, 0.99"}}})", {"(as a list: [0.9,0.99])"}},
+    {R"({"gradient_clipping": "AUTO"})", {"did you mean \"auto\"?"}},
+    {R"({"zero_optimization": 2})", {"write {\"stage\": 2}"}},
+    {R"({"training": {"spike_guard": "skip"}})", {"write {\"action\": \"skip\"}"}},
+    {R"({"communication_data_type": "float16"})", {"did you mean \"fp16\"?"}},
+    {R"({"torch_autocast": {"enabled": true, "dtype": "bf16"}})", {"did you mean \"bfloat16\"?"}},
+    {R"({"model": {"activation_function": "swish"}})", {"did you mean \"silu\"?"}},
+    {R"({"data": {"type": "text", "path": "x", "format": "jsonl"}})", {"did you mean \"prompt_completion\"?"}},
+    {R"({"data": {"type": "text", "path": "x", "tokenizer": "t.json"}})",
+     {"found \"t.json\"; this version reads no tokenizer files: use \"bytes\" or \"characters\""}},
+    {R"({"data": {"type": "text", "path": "x", "tokenizer": "char"}})", {"did you mean \"characters\"?"}},
+    {R"({"checkpoint": {"tag_validation": "often"}})", {"\"Fail\", in upper or lower case"}},
+    {R"({"autotuning": {"enabled": true}})", {"zerotrain --dry-run"}},
     {R"({"train_batch_size": "8"})", {"found \"8\"; allowed: an integer from 1", "without the quotes: 8"}},
     {R"({"train_batch_size": true})", {"found true; allowed: an integer"}},
     {R"({"train_batch_size": 8.5})", {"found 8.5; allowed: an integer"}},
     {R"({"train_batch_size": 1e30})", {"found 1e30; allowed: an integer"}},
     {R"({"training": {"seed": 18446744073709551615}})", {"found 18446744073709551615; allowed: an integer from 0"}},
     {R"({"training": {"seed": -1}})", {"found -1; allowed: an integer from 0"}},
-    {R"({"fp16": {"enabled": 1}})", {"found 1; allowed: true or false or \"auto\""}},
+    {R"({"fp16": {"enabled": 1}})", {"found 1; allowed: true, false or \"auto\""}},
     {R"({"fp16": {"enabled": "true"}})", {"found \"true\"", "without the quotes: true"}},
     {R"({"fp16": {"loss_scale": true}})", {"found true; allowed: a number from 0"}},
     {R"({"fp16": {"loss_scale": -1}})", {"found -1; allowed: a number from 0"}},
     {R"({"fp16": {"loss_scale": 1e38}})", {"found 1e38; allowed: a number from 0 to 1e+37"}},
-    {R"({"fp16": {"loss_scale": "dynamic"}})", {"found \"dynamic\"; allowed: a number from 0"}},
+    {R"({"fp16": {"loss_scale": "dynamic"}})",
+     {"found \"dynamic\"; allowed: a number from 0", "did you mean 0, which is dynamic?"}},
     {R"({"fp16": {"loss_scale_window": 0}})", {"found 0; allowed: an integer from 1"}},
     {R"({"fp16": {"loss_scale_window": true}})", {"found true; allowed: an integer from 1"}},
     {R"({"fp16": {"hysteresis": 0}})", {"found 0; allowed: an integer from 1"}},
@@ -66,7 +99,8 @@ const std::vector<WrongValue> wrong_over_gpt = {
     {R"({"fp16": {"on_overflow": "retries"}})", {"found \"retries\"; allowed: \"skip\" or \"retry\""}},
     {R"({"fp16": {"on_overflow": true}})", {"found true; allowed: \"skip\" or \"retry\""}},
     {R"({"bf16": {"check_grad_overflow": 1}})", {"found 1; allowed: true or false"}},
-    {R"({"training": {"early_stopping": 3}})", {"training.early_stopping: found 3; allowed: a section { ... }"}},
+    {R"({"training": {"early_stopping": 3}})",
+     {"training.early_stopping: found 3; allowed: a section { ... }; write {\"patience\": 3}"}},
     {R"({"training": {"early_stopping": {"patience": -1}}})", {"found -1; allowed: an integer from 0"}},
     {R"({"training": {"early_stopping": {"patients": 1}}})", {"did you mean training.early_stopping.patience?"}},
     {R"({"training": {"eval_interval": 1, "early_stopping": {"patience": 1, "min_delta": -0.5}}})",
@@ -76,8 +110,8 @@ const std::vector<WrongValue> wrong_over_gpt = {
     {R"({"training": {"spike_guard": {"action": "skip", "deviations": 0}}})", {"found 0; allowed: a number above 0"}},
     {R"({"training": {"spike_guard": {"action": "skip", "window": 1}}})", {"found 1; allowed: an integer from 2 to"}},
     {R"({"training": {"spike_guard": {"action": "skip", "window": true}}})", {"found true; allowed: an integer"}},
-    {R"({"fp16": true})", {"fp16: found true; allowed: a section { ... }"}},
-    {R"({"optimizer": "AdamW"})", {"optimizer: found \"AdamW\"; allowed: a section { ... }"}},
+    {R"({"fp16": true})", {"fp16: found true; allowed: a section { ... }; write {\"enabled\": true}"}},
+    {R"({"optimizer": "AdamW"})", {"allowed: a section { ... }; write {\"type\": \"AdamW\"}"}},
     {R"({"optimizer": {"params": {"betas": 0.9}}})", {"found 0.9; allowed: a list of 2 numbers from 0 to below 1"}},
     {R"({"optimizer": {"params": {"betas": [0.9, 1.0]}}})", {"found [0.9,1.0]; allowed: a list of 2 numbers"}},
     {R"({"training": {"sample_prompt": 3}})", {"found 3; allowed: a text in quotes"}},
@@ -216,7 +250,7 @@ const std::vector<WrongValue> wrong_over_gpt = {
     {R"({"data": {"task": "regression"}})", {"no tokens for model.type \"gpt\": use \"task\": \"tokens\""}},
     {R"({"data": {"type": "text"}})", {"data.path: missing"}},
     {R"({"data": {"type": "text", "path": "x", "tokenizer": "byte"}})",
-     {"data.tokenizer: found \"byte\"", "there is no file", "did you mean \"bytes\"?"}},
+     {"data.tokenizer: found \"byte\"", "did you mean \"bytes\"?"}},
     {R"({"data": {"type": "text", "path": "x", "validation_fraction": 0}, "training": {"eval_interval": 2}})",
      {"data.validation_fraction: 0 leaves nothing", "training.eval_interval"}},
     {R"({"scheduler": {"type": "WarmupDecayLR"}})", {"scheduler.params.total_num_steps: missing"}},
@@ -280,6 +314,10 @@ const std::vector<WrongValue> wrong_over_mlp = {
     {R"({"model": {"layers": [8, 3], "loss": "cross_entropy"}, "training": {"eval_interval": 5},
          "data": {"type": "idx", "images": "x", "labels": "y"}})",
      {"data.validation_images: missing, so there is nothing for the evaluations"}},
+    {R"({"model": {"activation_function": "relu"}})", {"model.type is mlp here: use model.activation"}},
+    {R"({"model": {"layers": "8,16,1"}})", {"(as a list: [8,16,1])"}},
+    {R"({"model": {"layers": "8,0,1"}})",
+     {"one mistake", "found \"8,0,1\"; allowed: a list of at least 2 integers from 1 to"}},
     {R"({"data": {"task": "tokens"}})", {"model.type \"mlp\" takes none: use \"task\": \"regression\""}},
 };
 
@@ -371,6 +409,19 @@ TEST_CASE("all mistakes are listed at once, each with its place") {
   CHECK(message.find("--set: steps_per_print: found \"x\"") != std::string::npos);
 }
 
+TEST_CASE("a mistake has no followers, and the list of a section's keys comes once") {
+  std::string text = tiny_gpt();
+  text.replace(text.find("model"), 5, "Model");
+  std::string message = refusal_of({text});
+  INFO(message);
+  CHECK(message.starts_with("one mistake"));
+  CHECK(message.find("did you mean model?") != std::string::npos);
+  message = refusal_of({tiny_gpt(), R"({"training": {"early_stopping": {"abcdef": 1, "ghijkl": 2}}})"});
+  INFO(message);
+  CHECK(message.find("known here") == message.rfind("known here"));
+  CHECK(message.find("ghijkl: unknown key") != std::string::npos);
+}
+
 TEST_CASE("synthetic tokens need a number of ids") {
   const std::string message = refusal_of({tiny_gpt()}, {"model.vocab_size=auto"});
   INFO(message);
@@ -410,6 +461,12 @@ TEST_CASE("--set is told what is wrong with it") {
   CHECK(message("model.layers=[1,").find("--set model.layers:1:4: the value ends") != std::string::npos);
   CHECK(message("train_batch_size.x=3").find("train_batch_size is 8, not a section") != std::string::npos);
   CHECK(message("model.type=mlp").find("is mlp here: replace the section: --set 'model={\"type\": \"mlp\", ...}'") !=
+        std::string::npos);
+  CHECK(message("model.layers=[8, 1]").find("model.type is gpt here: remove it") != std::string::npos);
+  CHECK(message("train_batch_size=\"0\"").find("without the quotes") == std::string::npos);
+  CHECK(message("training.max_steps=1e40").find("of at most 64 bits") != std::string::npos);
+  CHECK(message("zero_optimization.stage=1e40").find("64 bits") == std::string::npos);
+  CHECK(message("scheduler.type=WarmupDecayLR").find("--set: scheduler.params.total_num_steps: missing") !=
         std::string::npos);
   CHECK(message("model={\"type\": \"gpt\", \"type\": \"mlp\"}").find("--set: model.type: given twice") !=
         std::string::npos);

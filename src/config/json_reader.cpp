@@ -67,12 +67,12 @@ void merge_section(ConfigTree& tree, Json& section, const std::string& path, con
 }  // namespace
 
 const Origin* ConfigTree::origin_of(const std::string& path) const {
-  // A section that --set made has no origin of its own, but its keys have.
-  const auto below = origins.lower_bound(path + ".");
-  if (!origins.contains(path) && below != origins.end() && below->first.starts_with(path + ".")) return &below->second;
   std::string key = path;
   while (true) {
     if (const auto it = origins.find(key); it != origins.end()) return &it->second;
+    // A section that --set made has no origin of its own, but its keys have.
+    const auto below = origins.lower_bound(key + ".");
+    if (below != origins.end() && below->first.starts_with(key + ".")) return &below->second;
     const std::size_t dot = key.rfind('.');
     if (dot == std::string::npos) return nullptr;
     key.resize(dot);

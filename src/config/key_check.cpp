@@ -118,16 +118,32 @@ class Checker {
     if (!type_known && tree_.find(selector) != nullptr) return nullptr;
     if (first != last) {
       const std::string base = selector.substr(0, selector.find('.'));
-      const std::string fix = where(selector) == "--set" ? "replace the section: --set '" + base + "={\"type\": \"" +
-                                                               selected->second + "\", ...}'"
-                                                         : "remove it";
+      const std::string counterpart = counterpart_of(path);
+      const std::string fix =
+          !counterpart.empty() ? "use " + counterpart
+          : where(selector) == "--set" && where(path) != "--set"
+              ? "replace the section: --set '" + base + "={\"type\": \"" + selected->second + "\", ...}'"
+              : "remove it";
       problem(path,
               "a key of " + selector + " " + others + "; " + selector + " is " + selected->second + " here: " + fix);
       return nullptr;
     }
-    const std::string suggestion = suggest_key(section, name, result_.selected);
+    std::string suggestion = suggest_key(section, name, result_.selected);
+    // The list of a section's keys is told once.
+    if (suggestion.starts_with("known here") && !listed_.insert(section).second) suggestion.clear();
+    expect_misspelt_section(section, name);
     problem(path, "unknown key" + (suggestion.empty() ? "" : "; " + suggestion));
     return nullptr;
+  }
+
+  // A section under a misspelt name is not missing, too.
+  void expect_misspelt_section(const std::string& section, const std::string& name) {
+    if (!section.empty()) return;
+    std::vector<std::string> sections;
+    for (const char* path : {"model", "data", "optimizer", "scheduler"}) {
+      if (tree_.find(path) == nullptr) sections.emplace_back(path);
+    }
+    if (const std::string near = nearest_word(name, sections); !near.empty()) result_.wrong.insert(near);
   }
 
   void check_value(const Key& key, const std::string& path, const Json& value) {
@@ -138,6 +154,9 @@ class Checker {
       if (key.kind == KeyKind::used) result_.given[path] = value;
       if (key.kind == KeyKind::notice) notice(key, path);
       return;
+    }
+    if (value.is_string() && key.may_be_auto && lower(value.get<std::string>()) == "auto") {
+      return problem(path, found_text(key, path, value) + "; did you mean \"auto\"?");
     }
     Json converted;
     if (value.is_null() && key.may_be_null) {
@@ -159,7 +178,7 @@ class Checker {
         if (value == false) return;
         return problem(path, "found " + shown(path, value) + "; " + key.text);
       }
-      return problem(path, "found " + shown(path, value) + "; allowed: " + describe_allowed(key));
+      return problem(path, found_text(key, path, value) + section_form(path, value));
     }
     const auto enabled = value.find("enabled");
     const bool off = value.empty() || (enabled != value.end() && (*enabled == false || is_auto(*enabled)));
@@ -171,21 +190,78 @@ class Checker {
     walk(value, path);
   }
 
+  std::string found_text(const Key& key, const std::string& path, const Json& value) const {
+    return "found " + shown(path, value) + "; allowed: " + describe_allowed(key);
+  }
+
+  // "; write {"enabled": true}" where a section was given as the one value that says most.
+  std::string section_form(const std::string& path, const Json& value) {
+    for (const char* name : {"enabled", "type", "stage", "action", "patience", "every"}) {
+      const auto row = rows_.find(join_path(path, name));
+      Json converted;
+      if (row == rows_.end() || row->second->kind != KeyKind::used) continue;
+      if (!value.is_null() && convert_value(*row->second, row->first, value, converted).empty()) {
+        return "; write {\"" + std::string(name) + "\": " + converted.dump() + "}";
+      }
+    }
+    return "";
+  }
+
   // The value in the table's type; returns what is wrong, or nothing.
   std::string convert(const Key& key, const std::string& path, const Json& value, Json& out) {
-    const std::string found = "found " + shown(path, value) + "; allowed: " + describe_allowed(key);
+    const std::string wrong = convert_value(key, path, value, out);
+    const bool has_advice = wrong.empty() || wrong.find("did you mean") != std::string::npos;
+    return has_advice ? wrong : wrong + hint(key, path, value);
+  }
+
+  // What to write instead, where that is certain to be accepted.
+  std::string hint(const Key& key, const std::string& path, const Json& value) {
+    const auto would_do = [&](const Json& other) {
+      Json converted;
+      if (other.is_discarded() || other.is_string()) return false;
+      return other.is_null() ? key.may_be_null : convert_value(key, path, other, converted).empty();
+    };
+    if (value.is_array()) {
+      Json numbers = Json::array();
+      for (const Json& element : value) {
+        numbers.push_back(element.is_string() ? Json::parse(element.get_ref<const std::string&>(), nullptr, false)
+                                              : element);
+        if (numbers.back().is_discarded()) return "";
+      }
+      return numbers != value && would_do(numbers) ? " (without the quotes: " + numbers.dump() + ")" : "";
+    }
+    if (!value.is_string()) return "";
+    std::string text = value.get<std::string>();
+    for (const auto& [word, meant] : key.meanings) {
+      if (lower(text) == word) return "; did you mean " + meant + "?";
+    }
+    if (lower(text) == "true" || lower(text) == "false") text = lower(text);
+    if (would_do(Json::parse(text, nullptr, false))) return " (without the quotes: " + text + ")";
+    if (key.type != KeyType::integers && key.type != KeyType::numbers) return "";
+    const Json list = Json::parse("[" + text + "]", nullptr, false);
+    return would_do(list) ? " (as a list: " + list.dump() + ")" : "";
+  }
+
+  // --set has no quotes of its own: 42 may be a text.
+  Json as_text(const std::string& path, const Json& value) const {
+    const auto origin = tree_.origins.find(path);
+    const bool from_set = origin != tree_.origins.end() && origin->second.text == "--set";
+    if (!from_set || !(value.is_number() || value.is_boolean()) || origin->second.written.empty()) return value;
+    return origin->second.written;
+  }
+
+  std::string convert_value(const Key& key, const std::string& path, const Json& value, Json& out) {
+    const std::string found = found_text(key, path, value);
     switch (key.type) {
-      case KeyType::boolean:
-        out = value;
-        return value.is_boolean() ? "" : found + unquoted_hint(value, value == "true" || value == "false");
+      case KeyType::boolean: out = value; return value.is_boolean() ? "" : found;
       case KeyType::integer: {
         const auto integer = as_integer(value);
         if (integer) out = *integer;
         if (integer && in_range(key, out.get<double>())) return "";
-        if (value.is_number() && !integer && std::abs(value.get<double>()) >= 0x1p63) {
+        if (value.is_number() && !integer && std::isinf(key.maximum) && std::abs(value.get<double>()) >= 0x1p63) {
           return found + ", of at most 64 bits (9223372036854775807)";
         }
-        return found + unquoted_hint(value, is_quoted_number(value));
+        return found;
       }
       case KeyType::number:
         if (value.is_number()) {
@@ -197,10 +273,10 @@ class Checker {
           }
         }
         if (value.is_string() && !key.choices.empty()) return convert_choice(key, path, value, found, out);
-        return found + unquoted_hint(value, is_quoted_number(value));
-      case KeyType::string: out = value; return value.is_string() ? "" : found;
+        return found;
+      case KeyType::string: out = as_text(path, value); return out.is_string() ? "" : found;
       case KeyType::choice: return convert_choice(key, path, value, found, out);
-      case KeyType::path: return convert_path(key, path, value, found, out);
+      case KeyType::path: return convert_path(path, as_text(path, value), found, out);
       case KeyType::integers:
       case KeyType::numbers:
       case KeyType::strings: return convert_list(key, value, found, out);
@@ -209,13 +285,6 @@ class Checker {
       case KeyType::anything: out = value; return "";
     }
     return "";
-  }
-
-  static bool is_quoted_number(const Json& value) {
-    return value.is_string() && Json::parse(value.get_ref<const std::string&>(), nullptr, false).is_number();
-  }
-  static std::string unquoted_hint(const Json& value, bool would_do) {
-    return would_do ? " (without the quotes: " + value.get<std::string>() + ")" : "";
   }
 
   std::string convert_choice(const Key& key, const std::string& path, const Json& value, const std::string& found,
@@ -234,32 +303,22 @@ class Checker {
     for (const auto& [choice, use] : key.not_here) {
       if (is(choice)) return "found \"" + word + "\"; " + use;
     }
-    const std::string near = nearest_word(word, key.choices);
-    if (!near.empty()) return found + "; did you mean \"" + near + "\"?";
+    std::string near = choice_meant(word, key.choices);
+    // Names of two signs are each as near as the other: O4 is no misspelling of O0.
+    if (near.empty()) near = nearest_word(word, key.choices);
+    if (word.size() <= 2 && lower(near) != lower(word)) near.clear();
+    if (!near.empty()) return found + "; did you mean " + Json(near).dump() + "?";
     if (!key.other_choices.empty()) return "found " + shown(path, value) + "; " + key.other_choices;
     return found;
   }
 
-  std::string convert_path(const Key& key, const std::string& path, const Json& value, const std::string& found,
-                           Json& out) {
-    namespace fs = std::filesystem;
+  std::string convert_path(const std::string& path, const Json& value, const std::string& found, Json& out) const {
     if (!value.is_string() || value.get_ref<const std::string&>().empty()) return found;
-    const std::string text = value.get<std::string>();
-    if (std::find(key.choices.begin(), key.choices.end(), text) != key.choices.end()) {
-      out = value;
-      return "";
-    }
     const Origin* origin = tree_.origin_of(path);
     // Outputs start at the current directory, whichever file names them.
-    const fs::path base = path == "training.output_dir" || origin == nullptr ? current_directory_ : origin->base;
-    const fs::path absolute = (base / text).lexically_normal();
-    std::error_code error;
-    if (!key.choices.empty() && !fs::exists(absolute, error)) {
-      const std::string near = nearest_word(text, key.choices);
-      return found + ", and there is no file " + absolute.string() +
-             (near.empty() ? "" : "; did you mean \"" + near + "\"?");
-    }
-    out = absolute.string();
+    const std::filesystem::path base =
+        path == "training.output_dir" || origin == nullptr ? current_directory_ : origin->base;
+    out = (base / value.get<std::string>()).lexically_normal().string();
     return "";
   }
 
@@ -345,7 +404,7 @@ class Checker {
 
   void notice(const Key& key, const std::string& path) {
     if (key.text.empty()) return;
-    notices_.push_back(where(path) + ": " + path + " has no effect: " + key.text);
+    notices_.push_back(where(path) + ": " + path + ": has no effect: " + key.text);
   }
 
   const ConfigTree& tree_;
@@ -353,6 +412,7 @@ class Checker {
   Problems& problems_;
   std::vector<std::string>& notices_;
   std::multimap<std::string, const Key*> rows_;
+  std::set<std::string> listed_;  // sections whose keys have been told
   CheckedValues result_;
 };
 

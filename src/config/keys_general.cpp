@@ -30,6 +30,7 @@ void add_precision(std::vector<Key>& t) {
   t.push_back(notice_key(boolean, "fp16.auto_cast", "casts the inputs", "inputs are token ids or cast to fp16 anyway")
                   .unless({false}));
   t.push_back(used_key(number, "fp16.loss_scale", "0: dynamic; otherwise fixed at this value")
+                  .meaning("dynamic", "0, which is dynamic")
                   .standard(0.0)
                   .at_least(0)
                   .at_most(1e37));

@@ -13,6 +13,9 @@ void Resolver::resolve_scheduler() {
     problem("scheduler.type",
             "missing; allowed: \"WarmupLR\", \"WarmupDecayLR\", \"WarmupCosineLR\", \"OneCycle\" or \"LRRangeTest\"");
   }
+  if (section != nullptr && section->is_object() && section->empty()) {
+    notice("scheduler", "has no effect: it is empty, so the rate is constant");
+  }
   if (is("scheduler.type", "OneCycle")) {
     resolve_cycle();
   } else if (is("scheduler.type", "LRRangeTest")) {
@@ -52,7 +55,12 @@ void Resolver::resolve_warmup() {
   }
   const std::string total = params + "total_num_steps";
   const std::string warmup = params + "warmup_num_steps";
-  if (!known({total.c_str(), warmup.c_str()})) return;
+  if (!known({warmup.c_str()})) return;
+  if (known({"training.max_steps"}) && get<std::int64_t>(warmup) > get<std::int64_t>("training.max_steps")) {
+    notice(warmup, shown(warmup) + (given(warmup) ? "" : " by default") + " is more than training.max_steps " +
+                       shown("training.max_steps") + ": the run ends within the warm-up");
+  }
+  if (!known({total.c_str()})) return;
   const auto total_steps = get<std::int64_t>(total);
   const auto warmup_steps = get<std::int64_t>(warmup);
   if (total_steps < warmup_steps) {
@@ -103,10 +111,12 @@ void Resolver::resolve_cycle() {
     }
   }
   if (knows_steps && known({first.c_str(), second.c_str()})) {
-    const std::int64_t length = get<std::int64_t>(first) + get<std::int64_t>(second);
-    if (length > max_steps) {
-      notice(first, "the cycle takes " + std::to_string(length) + " steps, more than training.max_steps " +
-                        std::to_string(max_steps) + ": the run ends within it");
+    std::int64_t length = 0;
+    const bool overflows = __builtin_add_overflow(get<std::int64_t>(first), get<std::int64_t>(second), &length);
+    if (overflows || length > max_steps) {
+      notice(first, "the cycle takes " + (overflows ? "more than 64 bits count" : std::to_string(length)) +
+                        " steps, more than training.max_steps " + std::to_string(max_steps) +
+                        ": the run ends within it");
     }
   }
   resolve_cycle_momentum();
@@ -155,8 +165,8 @@ void Resolver::resolve_cycle_momentum() {
   if (!known({rate.c_str(), size.c_str(), first.c_str(), second.c_str(), "training.max_steps"})) return;
   const auto decay_size = static_cast<double>(get<std::int64_t>(size));
   // Steps past the cycle when the last update of the run is made.
-  const auto past = static_cast<double>(get<std::int64_t>("training.max_steps") - 1 - get<std::int64_t>(first) -
-                                        get<std::int64_t>(second));
+  const double past = static_cast<double>(get<std::int64_t>("training.max_steps") - 1) -
+                      static_cast<double>(get<std::int64_t>(first)) - static_cast<double>(get<std::int64_t>(second));
   if (decay_size == 0.0 || past <= 0.0 || highest * (1.0 + get<double>(rate) * past / decay_size) < 1.0) return;
   const double limit = (1.0 / highest - 1.0) * decay_size / past;
   const double digits = std::pow(10.0, 1.0 - std::floor(std::log10(limit)));

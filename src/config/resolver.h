@@ -51,6 +51,7 @@ class Resolver {
   void resolve_zero();
   void resolve_guards();
   void resolve_rest();
+  void tell_idle_keys();
 
   OptimizerSettings optimizer_settings() const;
   SchedulerSettings scheduler_settings() const;
