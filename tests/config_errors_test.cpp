@@ -63,6 +63,8 @@ const std::vector<WrongValue> wrong_over_gpt = {
     {R"({"model": {"bias": "True"}})", {"(without the quotes: true)"}},
     {R"({"optimizer": {"params": {"betas": ["0.9", "0.99"]}}})", {"(without the quotes: [0.9,0.99])"}},
     {R"({"optimizer": {"params": {"betas": "0.9, 0.99"}}})", {"(as a list: [0.9,0.99])"}},
+    {R"({"optimizer": {"params": {"lr": "NaN"}}})", {"found \"NaN\"", "that is not a finite number"}},
+    {R"({"fp16": {"enabled": "yes"}})", {"; write true"}},
     {R"({"gradient_clipping": "AUTO"})", {"did you mean \"auto\"?"}},
     {R"({"zero_optimization": 2})", {"write {\"stage\": 2}"}},
     {R"({"training": {"spike_guard": "skip"}})", {"write {\"action\": \"skip\"}"}},
@@ -121,7 +123,7 @@ const std::vector<WrongValue> wrong_over_gpt = {
     // What fp32 cannot hold.
     {R"({"optimizer": {"params": {"lr": 1e39}}})", {"lr: found 1e39;", "fp32 holds no number beyond 3.4e38"}},
     {R"({"optimizer": {"params": {"lr": 1e-39}}})", {"lr: found 1e-39;", "below 1.2e-38 it becomes 0 in fp32"}},
-    {R"({"optimizer": {"params": {"eps": 1e-300}}})", {"below 1.2e-38"}},
+    {R"({"optimizer": {"params": {"eps": 1e-300}}})", {"below 1.2e-38 it becomes 0 in fp32: write a larger one"}},
     {R"({"optimizer": {"params": {"betas": [0.9, 0.9999999999]}}})", {"in fp32 it is rounded to 1"}},
     {R"({"optimizer": {"params": {"betas": [1e-50, 0.9]}}})", {"below 1.2e-38"}},
     {R"({"optimizer": {"params": {"weight_decay": 1e300}}})", {"beyond 3.4e38"}},

@@ -1,8 +1,8 @@
 // The nearest known name for a misspelt one.
 #include <algorithm>
 #include <array>
-#include <cctype>
 
+#include "config/key_values.h"
 #include "config/keys.h"
 
 namespace zt {
@@ -108,11 +108,6 @@ constexpr std::array words_elsewhere = {
     std::pair{"none", "identity"},
     std::pair{"linear", "identity"},
 };
-
-std::string in_lower_case(std::string word) {
-  std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return std::tolower(c); });
-  return word;
-}
 
 bool is_used(const std::string& path, const std::map<std::string, std::string>& selected) {
   return std::any_of(key_table().begin(), key_table().end(), [&](const Key& row) {
