@@ -232,10 +232,11 @@ Assignment parse_assignment(const std::string& text) {
     return assignment;
   }
   const char bracket = value[first];
+  Problems duplicates;
   try {
     const std::string blanked = blank_comments(value, "--set " + assignment.path);
     ScanResult scanned = scan_json_value(blanked, value, assignment.path);
-    throw_if_any(scanned.duplicates);
+    duplicates = std::move(scanned.duplicates);
     assignment.value = Json::parse(blanked);
     assignment.written = std::move(scanned.written);
   } catch (const std::exception& error) {
@@ -248,6 +249,7 @@ Assignment parse_assignment(const std::string& text) {
                                         : "\"text\"") +
                       "'");
   }
+  throw_if_any(duplicates);
   return assignment;
 }
 

@@ -141,6 +141,8 @@ std::string ValueReader::hint(const Key& key, const std::string& path, const Jso
   }
   if (!value.is_string()) return "";
   std::string text = value.get<std::string>();
+  text.erase(0, text.find_first_not_of(" \t"));
+  text.erase(text.find_last_not_of(" \t") + 1);
   for (const auto& [word, meant] : key.meanings) {
     if (in_lower_case(text) == word) return "; did you mean " + meant + "?";
   }
@@ -156,6 +158,10 @@ std::string ValueReader::hint(const Key& key, const std::string& path, const Jso
   }
   if (in_lower_case(text) == "true" || in_lower_case(text) == "false") text = in_lower_case(text);
   if (would_do(Json::parse(text, nullptr, false))) return " (without the quotes: " + text + ")";
+  if (key.type == KeyType::strings) {
+    const Json list = Json::array({text});
+    return would_do(list) ? " (as a list: " + list.dump() + ")" : "";
+  }
   if (key.type != KeyType::integers && key.type != KeyType::numbers) return "";
   const Json list = Json::parse("[" + text + "]", nullptr, false);
   return would_do(list) ? " (as a list: " + list.dump() + ")" : "";

@@ -45,8 +45,7 @@ void Resolver::resolve_batch() {
   if (train == 0 && steps == 0) steps = 1;
   const std::string limit = " is more than " + text(largest_batch) + " samples a step: lower one of them";
   if (micro != 0 && steps != 0 && !fits(micro, steps, world_size_)) {
-    problem(micro_key,
-            "found " + text(micro) + "; x gradient_accumulation_steps " + text(steps) + " x " + ranks + limit);
+    problem(micro_key, text(micro) + " x gradient_accumulation_steps " + text(steps) + " x " + ranks + limit);
     return;
   }
   if (train == 0) {
@@ -75,7 +74,7 @@ void Resolver::resolve_batch() {
     const std::int64_t other = micro != 0 ? micro : (steps != 0 ? steps : 1);
     if (!fits(other, 1, world_size_)) {
       problem(micro == 0 && steps == 0 ? train_key : other_key,
-              (micro == 0 && steps == 0 ? "" : "found " + text(other) + "; x ") + ranks + limit);
+              (micro == 0 && steps == 0 ? "" : text(other) + " x ") + ranks + limit);
       return;
     }
     const std::int64_t unit = other * world_size_;
