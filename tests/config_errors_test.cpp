@@ -42,19 +42,54 @@ const std::vector<WrongValue> wrong_over_gpt = {
     {R"({"model": {"layers": [1, 2]}})", {"model.layers: a key of model.type mlp; model.type is gpt here: remove it"}},
     {R"({"data": {"path": "x"}})", {"data.path: a key of data.type text, csv", "data.type is synthetic here"}},
     {R"({"optimizer": {"type": "SGD", "params": {"eps": 1e-8}}})", {"a key of optimizer.type Adam, AdamW, Adagrad"}},
+    {R"({"model": {"vocabulary_size": 9}})", {"did you mean model.vocab_size?"}},
+    {R"({"model": {"hidden_size": 9}})", {"did you mean model.n_embd?"}},
+    {R"({"model": {"hidden_act": "gelu"}})", {"did you mean model.activation_function?"}},
+    {R"({"clip_grad_norm": 9})", {"did you mean gradient_clipping?"}},
+    {R"({"zero": {"stage": 1}})", {"did you mean zero_optimization?"}},
+    {R"({"num_epochs": 9})", {"did you mean training.max_epochs?"}},
+    {R"({"training": {"log_interval": 9}})", {"did you mean steps_per_print?"}},
+    {R"({"optimizer": {"params": {"epsilon": 1e-8}}})", {"did you mean optimizer.params.eps?"}},
+    {R"({"scheduler": {"type": "WarmupDecayLR", "params": {"total_steps": 9}}})",
+     {"did you mean scheduler.params.total_num_steps?"}},
+    {R"({"training": {"early_stopping": {"enabled": true}}})", {"unknown key; known here: patience, min_delta"}},
+    {R"({"training": {"gradient_clipping": 1}})", {"it stands at the top level: gradient_clipping"}},
+    {R"({"enabled": true})", {"keys of that name: fp16.enabled, bf16.enabled"}},
+    {R"({"training/max_steps": 3})", {"a path is written with dots: training.max_steps"}},
+    {R"({"model.layers[0]": 3})", {"a path is written with dots, and a list is given as a whole"}},
+    {R"({"model": {"activation": "relu"}})", {"model.type is gpt here: use model.activation_function"}},
     // Types.
+    {R"({"amp": {"enabled": true, "loss_scale": "128"}})", {"(without the quotes: 128)"}},
+    {R"({"model": {"bias": "True"}})", {"(without the quotes: true)"}},
+    {R"({"optimizer": {"params": {"betas": ["0.9", "0.99"]}}})", {"(without the quotes: [0.9,0.99])"}},
+    {R"({"optimizer": {"params": {"betas": "0.9, 0.99"}}})", {"(as a list: [0.9,0.99])"}},
+    {R"({"optimizer": {"params": {"lr": "NaN"}}})", {"found \"NaN\"", "that is not a finite number"}},
+    {R"({"fp16": {"enabled": "yes"}})", {"; write true"}},
+    {R"({"gradient_clipping": "AUTO"})", {"did you mean \"auto\"?"}},
+    {R"({"zero_optimization": 2})", {"write {\"stage\": 2}"}},
+    {R"({"training": {"spike_guard": "skip"}})", {"write {\"action\": \"skip\"}"}},
+    {R"({"communication_data_type": "float16"})", {"did you mean \"fp16\"?"}},
+    {R"({"torch_autocast": {"enabled": true, "dtype": "bf16"}})", {"did you mean \"bfloat16\"?"}},
+    {R"({"model": {"activation_function": "swish"}})", {"did you mean \"silu\"?"}},
+    {R"({"data": {"type": "text", "path": "x", "format": "jsonl"}})", {"did you mean \"prompt_completion\"?"}},
+    {R"({"data": {"type": "text", "path": "x", "tokenizer": "t.json"}})",
+     {"found \"t.json\"; this version reads no tokenizer files: use \"bytes\" or \"characters\""}},
+    {R"({"data": {"type": "text", "path": "x", "tokenizer": "char"}})", {"did you mean \"characters\"?"}},
+    {R"({"checkpoint": {"tag_validation": "often"}})", {"\"Fail\", in upper or lower case"}},
+    {R"({"autotuning": {"enabled": true}})", {"zerotrain --dry-run"}},
     {R"({"train_batch_size": "8"})", {"found \"8\"; allowed: an integer from 1", "without the quotes: 8"}},
     {R"({"train_batch_size": true})", {"found true; allowed: an integer"}},
     {R"({"train_batch_size": 8.5})", {"found 8.5; allowed: an integer"}},
-    {R"({"train_batch_size": 1e30})", {"found 1e+30; allowed: an integer"}},
+    {R"({"train_batch_size": 1e30})", {"found 1e30; allowed: an integer"}},
     {R"({"training": {"seed": 18446744073709551615}})", {"found 18446744073709551615; allowed: an integer from 0"}},
     {R"({"training": {"seed": -1}})", {"found -1; allowed: an integer from 0"}},
-    {R"({"fp16": {"enabled": 1}})", {"found 1; allowed: true or false or \"auto\""}},
+    {R"({"fp16": {"enabled": 1}})", {"found 1; allowed: true, false or \"auto\""}},
     {R"({"fp16": {"enabled": "true"}})", {"found \"true\"", "without the quotes: true"}},
     {R"({"fp16": {"loss_scale": true}})", {"found true; allowed: a number from 0"}},
     {R"({"fp16": {"loss_scale": -1}})", {"found -1; allowed: a number from 0"}},
-    {R"({"fp16": {"loss_scale": 1e38}})", {"found 1e+38; allowed: a number from 0 to 1e+37"}},
-    {R"({"fp16": {"loss_scale": "dynamic"}})", {"found \"dynamic\"; allowed: a number from 0"}},
+    {R"({"fp16": {"loss_scale": 1e38}})", {"found 1e38; allowed: a number from 0 to 1e+37"}},
+    {R"({"fp16": {"loss_scale": "dynamic"}})",
+     {"found \"dynamic\"; allowed: a number from 0", "did you mean 0, which is dynamic?"}},
     {R"({"fp16": {"loss_scale_window": 0}})", {"found 0; allowed: an integer from 1"}},
     {R"({"fp16": {"loss_scale_window": true}})", {"found true; allowed: an integer from 1"}},
     {R"({"fp16": {"hysteresis": 0}})", {"found 0; allowed: an integer from 1"}},
@@ -66,7 +101,8 @@ const std::vector<WrongValue> wrong_over_gpt = {
     {R"({"fp16": {"on_overflow": "retries"}})", {"found \"retries\"; allowed: \"skip\" or \"retry\""}},
     {R"({"fp16": {"on_overflow": true}})", {"found true; allowed: \"skip\" or \"retry\""}},
     {R"({"bf16": {"check_grad_overflow": 1}})", {"found 1; allowed: true or false"}},
-    {R"({"training": {"early_stopping": 3}})", {"training.early_stopping: found 3; allowed: a section { ... }"}},
+    {R"({"training": {"early_stopping": 3}})",
+     {"training.early_stopping: found 3; allowed: a section { ... }; write {\"patience\": 3}"}},
     {R"({"training": {"early_stopping": {"patience": -1}}})", {"found -1; allowed: an integer from 0"}},
     {R"({"training": {"early_stopping": {"patients": 1}}})", {"did you mean training.early_stopping.patience?"}},
     {R"({"training": {"eval_interval": 1, "early_stopping": {"patience": 1, "min_delta": -0.5}}})",
@@ -76,12 +112,28 @@ const std::vector<WrongValue> wrong_over_gpt = {
     {R"({"training": {"spike_guard": {"action": "skip", "deviations": 0}}})", {"found 0; allowed: a number above 0"}},
     {R"({"training": {"spike_guard": {"action": "skip", "window": 1}}})", {"found 1; allowed: an integer from 2 to"}},
     {R"({"training": {"spike_guard": {"action": "skip", "window": true}}})", {"found true; allowed: an integer"}},
-    {R"({"fp16": true})", {"fp16: found true; allowed: a section { ... }"}},
-    {R"({"optimizer": "AdamW"})", {"optimizer: found \"AdamW\"; allowed: a section { ... }"}},
+    {R"({"fp16": true})", {"fp16: found true; allowed: a section { ... }; write {\"enabled\": true}"}},
+    {R"({"optimizer": "AdamW"})", {"allowed: a section { ... }; write {\"type\": \"AdamW\"}"}},
     {R"({"optimizer": {"params": {"betas": 0.9}}})", {"found 0.9; allowed: a list of 2 numbers from 0 to below 1"}},
     {R"({"optimizer": {"params": {"betas": [0.9, 1.0]}}})", {"found [0.9,1.0]; allowed: a list of 2 numbers"}},
     {R"({"training": {"sample_prompt": 3}})", {"found 3; allowed: a text in quotes"}},
     {R"({"training": {"output_dir": ""}})", {"found \"\"; allowed: a path in quotes"}},
+    {R"({"": 3})", {"one mistake", "b.json:1: \"\": a key without a name: remove it"}},
+    {R"({"training": {"": 3}})", {"one mistake", "b.json:1: training.\"\": a key without a name"}},
+    // What fp32 cannot hold.
+    {R"({"optimizer": {"params": {"lr": 1e39}}})", {"lr: found 1e39;", "fp32 holds no number beyond 3.4e38"}},
+    {R"({"optimizer": {"params": {"lr": 1e-39}}})", {"lr: found 1e-39;", "below 1.2e-38 it becomes 0 in fp32"}},
+    {R"({"optimizer": {"params": {"eps": 1e-300}}})", {"below 1.2e-38 it becomes 0 in fp32: write a larger one"}},
+    {R"({"optimizer": {"params": {"betas": [0.9, 0.9999999999]}}})", {"in fp32 it is rounded to 1"}},
+    {R"({"optimizer": {"params": {"betas": [1e-50, 0.9]}}})", {"below 1.2e-38"}},
+    {R"({"optimizer": {"params": {"weight_decay": 1e300}}})", {"beyond 3.4e38"}},
+    {R"({"gradient_clipping": 1e-45})", {"below 1.2e-38"}},
+    {R"({"model": {"layer_norm_epsilon": 1e-46, "initializer_range": 1e100}})",
+     {"2 mistakes", "below 1.2e-38", "3.4e38"}},
+    {R"({"fp16": {"loss_scale": 1e-40}})", {"below 1.2e-38"}},
+    {R"({"scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": 1e-100}}})", {"below 1.2e-38"}},
+    {R"({"scheduler": {"type": "LRRangeTest", "params": {"lr_range_test_step_rate": 1e99}}})", {"beyond 3.4e38"}},
+    {R"({"amp": {"enabled": true, "min_loss_scale": 1e-99}})", {"below 1.2e-38"}},
     // Ranges.
     {R"({"train_batch_size": 0})", {"found 0; allowed: an integer from 1"}},
     {R"({"training": {"max_steps": 0}})", {"training.max_steps: found 0; allowed: an integer from 1"}},
@@ -123,7 +175,7 @@ const std::vector<WrongValue> wrong_over_gpt = {
     {R"({"optimizer": {"params": {"weight_decay_exclude": ["layernorm"]}}})",
      {"found [\"layernorm\"]; allowed: a list of \"bias\" and \"layer_norm\"; did you mean \"layer_norm\"?"}},
     {R"({"optimizer": {"params": {"weight_decay_exclude": "bias"}}})",
-     {"found \"bias\"; allowed: a list of \"bias\" and \"layer_norm\""}},
+     {"found \"bias\"; allowed: a list of \"bias\" and \"layer_norm\" (as a list: [\"bias\"])"}},
     {R"({"scheduler": {"type": "CosineAnnealingLR"}})", {"use WarmupCosineLR"}},
     {R"({"scheduler": {"type": "OneCycleLR"}})", {"did you mean \"OneCycle\"?"}},
     {R"({"scheduler": {"type": "OneCycle", "params": {"decay_step_size": 3}}})",
@@ -173,7 +225,8 @@ const std::vector<WrongValue> wrong_over_gpt = {
     {R"({"elasticity": {"enabled": true, "whatever": 1}})", {"one mistake", "elasticity", "remove the section"}},
     {R"({"wandb": {"enabled": true}})", {"metrics.jsonl"}},
     {R"({"model": {"pretrained": "x"}})", {"model.pretrained: found \"x\"", "set it to null"}},
-    {R"({"model": {"freeze": "wte"}})", {"model.freeze: found \"wte\"; allowed: a list of"}},
+    {R"({"model": {"freeze": "wte"}})",
+     {"model.freeze: found \"wte\"; allowed: a list of texts (as a list: [\"wte\"])"}},
     {R"({"training": {"checkpoint_interval": 5}})", {"found 5; this version writes no checkpoints yet: set it to 0"}},
     {R"({"training": {"gradient_accumulation_order": "local"}})", {"found \"local\"", "use \"global\""}},
     {R"({"training": {"communication_order": "fast"}})", {"found \"fast\"", "use \"exact\""}},
@@ -187,14 +240,20 @@ const std::vector<WrongValue> wrong_over_gpt = {
      {"data.format: found \"prompts\"", "\"plain\", \"prompt_completion\" or \"auto\""}},
     {R"({"communication_data_type": "fp8"})", {"found \"fp8\"", "\"fp32\", \"bf16\", \"fp16\" or null"}},
     // Rules across keys.
-    {R"({"fp16": {"enabled": true}, "bf16": {"enabled": true}})", {"fp16 and bf16 (b.json:1) are both enabled"}},
+    {R"({"fp16": {"enabled": true}, "bf16": {"enabled": true}})",
+     {"b.json:1: fp16.enabled: fp16 and bf16 are both enabled: set one of them to false; bf16.enabled stands at "
+      "b.json:1"}},
+    {R"({"fp16": {"enabled": true}, "torch_autocast": {"enabled": true},
+         "amp": {"enabled": true}, "bf16": {"enabled": true}})",
+     {"one mistake", "fp16, bf16, amp and torch_autocast are all enabled: set all but one to false",
+      "bf16.enabled stands at b.json:2, amp.enabled stands at b.json:2, torch_autocast.enabled stands at b.json:1"}},
     {R"({"model": {"n_head": 5}})",
      {"model.n_head: found 5, which does not divide model.n_embd 64; the nearest that do: 4 and 8"}},
     {R"({"model": {"n_head": 100}})", {"found 100, which does not divide model.n_embd 64; the nearest that do: 64"}},
     {R"({"data": {"task": "regression"}})", {"no tokens for model.type \"gpt\": use \"task\": \"tokens\""}},
     {R"({"data": {"type": "text"}})", {"data.path: missing"}},
     {R"({"data": {"type": "text", "path": "x", "tokenizer": "byte"}})",
-     {"data.tokenizer: found \"byte\"", "there is no file", "did you mean \"bytes\"?"}},
+     {"data.tokenizer: found \"byte\"", "did you mean \"bytes\"?"}},
     {R"({"data": {"type": "text", "path": "x", "validation_fraction": 0}, "training": {"eval_interval": 2}})",
      {"data.validation_fraction: 0 leaves nothing", "training.eval_interval"}},
     {R"({"scheduler": {"type": "WarmupDecayLR"}})", {"scheduler.params.total_num_steps: missing"}},
@@ -210,7 +269,7 @@ const std::vector<WrongValue> wrong_over_gpt = {
     {R"({"fp16": {"enabled": true, "initial_scale_power": 2, "min_loss_scale": 8}})",
      {"min_loss_scale: found 8, above the first scale, 2 to the 2"}},
     {R"({"fp16": {"enabled": true, "loss_scale": 1024, "on_overflow": "retry"}})",
-     {"on_overflow: found \"retry\"", "fp16.loss_scale 1024.0 is static", "use \"skip\", or set fp16.loss_scale to 0"}},
+     {"on_overflow: found \"retry\"", "fp16.loss_scale 1024 is static", "use \"skip\", or set fp16.loss_scale to 0"}},
     {R"({"training": {"early_stopping": {"patience": 3}}})",
      {"patience: found 3, which counts evaluations, but training.eval_interval is 0", "or set patience to 0"}},
     {R"({"training": {"eval_interval": 1, "early_stopping": {"min_delta": 0.1}}})",
@@ -258,6 +317,10 @@ const std::vector<WrongValue> wrong_over_mlp = {
     {R"({"model": {"layers": [8, 3], "loss": "cross_entropy"}, "training": {"eval_interval": 5},
          "data": {"type": "idx", "images": "x", "labels": "y"}})",
      {"data.validation_images: missing, so there is nothing for the evaluations"}},
+    {R"({"model": {"activation_function": "relu"}})", {"model.type is mlp here: use model.activation"}},
+    {R"({"model": {"layers": "8,16,1"}})", {"(as a list: [8,16,1])"}},
+    {R"({"model": {"layers": "8,0,1"}})",
+     {"one mistake", "found \"8,0,1\"; allowed: a list of at least 2 integers from 1 to"}},
     {R"({"data": {"task": "tokens"}})", {"model.type \"mlp\" takes none: use \"task\": \"regression\""}},
 };
 
@@ -277,7 +340,16 @@ struct WrongText {
 
 const std::vector<WrongText> wrong_syntax = {
     {"", {"a.json:1:1: the file is empty"}},
-    {"  \n// nothing\n", {"the file is empty"}},
+    {"  \n// nothing\n", {"the file holds comments only: a config is one object"}},
+    {"\xff\xfe{\0", {"a.json: the file is UTF-16: save it as UTF-8"}},
+    {"{ \"a\": NaN }", {"a.json:1:8: NaN and Infinity are not allowed: give a number"}},
+    {"{ \"a\": [-Infinity] }", {"NaN and Infinity are not allowed"}},
+    {"{ \"a\": \xe2\x80\x9cx\xe2\x80\x9d }", {"this is a typographic quote: write straight ones"}},
+    {"{ \xe2\x80\x9e"
+     "a\": 1 }",
+     {"this is a typographic quote"}},
+    {"{ \"a\": 12,5 }", {"a.json:1:10: decimals follow a point, not a comma: 12.5"}},
+    {"{ \"a\": 1,, \"b\": 2 }", {"one comma too many"}},
     {"[1]", {"a.json:1:1: a config is one object"}},
     {"\n\"optimizer\": {}", {"a.json:2:1: a fragment without its outer braces: put {"}},
     {"{\n  \"a\": True\n}", {"a.json:2:8: write true", "\n      \"a\": True\n", "\n           ^"}},
@@ -300,8 +372,8 @@ const std::vector<WrongText> wrong_syntax = {
     {"{ \"a\": 1 } }", {"one } too many"}},
     {"{ \"a\": 1 } x", {"nothing may follow its last }"}},
     {"{ /* open \n}", {"a.json:1:3: this comment is not closed"}},
-    {"{ \"a\": [1,,2] }", {"the value of a[] is missing"}},
-    {"{ ,\"a\": 1 }", {"a key in double quotes should stand here"}},
+    {"{ \"a\": [1,,2] }", {"a.json:1:11: one comma too many"}},
+    {"{ ,\"a\": 1 }", {"a.json:1:3: one comma too many"}},
     {"{ \"a\": \"\xff\" }", {"not valid UTF-8"}},
     {std::string(200, '['), {"a config is one object"}},
     {"{ \"a\": " + std::string(200, '[') + " }", {"nested more than 64 deep"}},
@@ -340,6 +412,19 @@ TEST_CASE("all mistakes are listed at once, each with its place") {
   CHECK(message.find("--set: steps_per_print: found \"x\"") != std::string::npos);
 }
 
+TEST_CASE("a mistake has no followers, and the list of a section's keys comes once") {
+  std::string text = tiny_gpt();
+  text.replace(text.find("model"), 5, "Model");
+  std::string message = refusal_of({text});
+  INFO(message);
+  CHECK(message.starts_with("one mistake"));
+  CHECK(message.find("did you mean model?") != std::string::npos);
+  message = refusal_of({tiny_gpt(), R"({"training": {"early_stopping": {"abcdef": 1, "ghijkl": 2}}})"});
+  INFO(message);
+  CHECK(message.find("known here") == message.rfind("known here"));
+  CHECK(message.find("ghijkl: unknown key") != std::string::npos);
+}
+
 TEST_CASE("synthetic tokens need a number of ids") {
   const std::string message = refusal_of({tiny_gpt()}, {"model.vocab_size=auto"});
   INFO(message);
@@ -376,10 +461,29 @@ TEST_CASE("--set is told what is wrong with it") {
   CHECK(message("training.max_steps").find("= is missing") != std::string::npos);
   CHECK(message("=3").find("empty part") != std::string::npos);
   CHECK(message("training..max_steps=3").find("empty part") != std::string::npos);
-  CHECK(message("model.layers=[1,").find("starts like JSON but is not") != std::string::npos);
+  CHECK(message("model.layers=[1,").find("--set model.layers:1:4: the value ends") != std::string::npos);
   CHECK(message("train_batch_size.x=3").find("train_batch_size is 8, not a section") != std::string::npos);
   CHECK(message("model.type=mlp").find("is mlp here: replace the section: --set 'model={\"type\": \"mlp\", ...}'") !=
         std::string::npos);
+  CHECK(message("model.layers=[8, 1]").find("model.type is gpt here: remove it") != std::string::npos);
+  CHECK(message("train_batch_size=\"0\"").find("without the quotes") == std::string::npos);
+  CHECK(message("training.max_steps=1e40").find("of at most 64 bits") != std::string::npos);
+  CHECK(message("zero_optimization.stage=1e40").find("64 bits") == std::string::npos);
+  CHECK(message("scheduler.type=WarmupDecayLR").find("--set: scheduler.params.total_num_steps: missing") !=
+        std::string::npos);
+  CHECK(message("model={\"type\": \"gpt\", \"type\": \"mlp\"}").find("--set: model.type: given twice") !=
+        std::string::npos);
+  CHECK(message("model={\"type\": gpt}").find("--set model:1:10: text must stand in double quotes") !=
+        std::string::npos);
+  CHECK(message("model={\"type\": 1} x").find("the value has ended") != std::string::npos);
+  CHECK(message("model.n_head=1e9").find("found 1e9; allowed") != std::string::npos);
+  CHECK(message("optimizer={\"params\": {\"lr\": 1e55}}").find("--set: optimizer.params.lr: found 1e55") !=
+        std::string::npos);
+  CHECK(refusal_of({tiny_gpt()}, {"bfloat16.enabled=true", "bf16.enabled=true"})
+            .find("--set: bfloat16: an old name of bf16, which is given too: remove one of them") != std::string::npos);
+  CHECK(refusal_of({tiny_gpt()}, {"bf16={\"enabled\": true}", "bfloat16.enabled=true"}).find("an old name of bf16") !=
+        std::string::npos);
+  CHECK(refusal_of({tiny_gpt()}, {"bfloat16.enabled=true", "bfloat16.enabled=false"}) == "accepted");
   CHECK(message("training.max_stepss=3").find("--set: training.max_stepss: unknown key") != std::string::npos);
 }
 
@@ -406,7 +510,18 @@ TEST_CASE("a batch that does not fit says the sum and the nearest values") {
            {R"({"gradient_accumulation_steps": 4})", 1, "gradient_accumulation_steps alone is not enough"},
            {R"({})", 1, "train_batch_size: missing: give train_batch_size"},
            {R"({"train_batch_size": "auto", "gradient_accumulation_steps": "auto"})", 1, "(\"auto\" counts as absent)"},
-           {R"({"train_micro_batch_size_per_gpu": 1e9, "gradient_accumulation_steps": 1e9})", 100, "beyond 64 bits"},
+           {R"({"train_micro_batch_size_per_gpu": 1e9, "gradient_accumulation_steps": 1e9})", 100,
+            "1000000000 x gradient_accumulation_steps 1000000000 x 100 ranks is more than 1000000000 samples a "
+            "step: lower one of them"},
+           {R"({"train_micro_batch_size_per_gpu": 1e9})", 2, "x gradient_accumulation_steps 1 x 2 ranks is more than"},
+           {R"({"train_batch_size": 8, "train_micro_batch_size_per_gpu": 1e9, "gradient_accumulation_steps": 1e9})", 4,
+            "train_micro_batch_size_per_gpu: 1000000000 x gradient_accumulation_steps"},
+           {R"({"train_batch_size": 8, "train_micro_batch_size_per_gpu": 1e9})", 2,
+            "train_micro_batch_size_per_gpu: 1000000000 x 2 ranks is more than 1000000000"},
+           {R"({"train_batch_size": 999999999, "train_micro_batch_size_per_gpu": 2e8})", 3,
+            "= 600000000; the nearest that fits: 600000000"},
+           {R"({"train_batch_size": 8, "train_micro_batch_size_per_gpu": 8, "gradient_accumulation_steps": 1})", 2,
+            "set train_batch_size to 16, or train_micro_batch_size_per_gpu to 4, or run on 1 rank"},
        }) {
     const std::string message = refusal_of({base, row.text}, {}, row.ranks);
     INFO(row.text << "\n" << message);

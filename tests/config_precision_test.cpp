@@ -118,6 +118,18 @@ TEST_CASE("Contradictions of precision are explained") {
   CHECK_THAT(refusal_with(amp(R"("opt_level": "O2", "loss_scale": true)")), Catch::Contains("found true"));
   CHECK_THAT(refusal_with(amp(R"("min_loss_scale": 64, "max_loss_scale": 32)")),
              Catch::Contains("amp.min_loss_scale") && Catch::Contains("above amp.max_loss_scale"));
+  // The first scale is 2 to the 16, or the maximum if that is lower.
+  CHECK_THAT(refusal_with(amp(R"("min_loss_scale": 65537)")),
+             Catch::Contains("amp.min_loss_scale: found 65537") && Catch::Contains("above the first scale, 65536"));
+  CHECK(refusal_with(amp(R"("min_loss_scale": 65536)")) == "accepted");
+  CHECK(refusal_with(amp(R"("min_loss_scale": 32, "max_loss_scale": 32)")) == "accepted");
+  CHECK_THAT(refusal_with(amp(R"("opt_level": "O3", "loss_scale": "dynamic", "min_loss_scale": 1e5)")),
+             Catch::Contains("above the first scale"));
+  CHECK(refusal_with(amp(R"("opt_level": "O3", "min_loss_scale": 1e5)")) == "accepted");
+  CHECK_THAT(refusal_with(amp(R"("loss_scale": 64, "max_loss_scale": 32)")),
+             Catch::Contains("amp.loss_scale: found 64") && Catch::Contains("above amp.max_loss_scale 32"));
+  CHECK_THAT(refusal_with(amp(R"("loss_scale": 1e8)")),
+             Catch::Contains("amp.max_loss_scale 16777216") && Catch::Contains("(the default)"));
   CHECK_THAT(refusal_with(amp(R"("cast_model_type": "torch.float16")")), Catch::Contains("opt_level decides it"));
   CHECK_THAT(refusal_with(R"({"bf16": {"enabled": true, "bf16_optimizer_states": true}})"),
              Catch::Contains("needs bf16.bf16_master_weights_and_grads"));
@@ -126,6 +138,42 @@ TEST_CASE("Contradictions of precision are explained") {
   CHECK_THAT(refusal_with(R"({"torch_autocast": {"enabled": true, "dtype": "float64"}})"),
              Catch::Contains("\"bfloat16\""));
   CHECK_THAT(refusal_with(R"({"model": {"freeze": "wte"}})"), Catch::Contains("model.freeze: found \"wte\""));
+}
+
+TEST_CASE("What a section without effect, a format or a level means is told once") {
+  struct Row {
+    std::string text, words;
+    int count = 1;
+  };
+  const std::string unused = ".enabled is not given (false by default)";
+  for (const Row& row : std::vector<Row>{
+           {R"({"amp": {"opt_level": "O2", "loss_scale": 8}})", "b.json:1: amp: has no effect: amp" + unused},
+           {R"({"fp16": {"loss_scale": 128, "hysteresis": 4}})", "fp16: has no effect: fp16" + unused},
+           {R"({"fp16": {"on_overflow": "retry"}})", "has no effect"},
+           {R"({"bf16": {"bf16_master_weights_and_grads": true}})", "has no effect"},
+           {R"({"torch_autocast": {"dtype": "float16"}})", "torch_autocast: has no effect: torch_autocast" + unused},
+           {R"({"fp16": {"enabled": false, "loss_scale": 128, "hysteresis": 4}})", "no effect", 0},
+           {R"({"amp": {"enabled": "auto", "opt_level": "O2"}, "fp16": {}})", "no effect", 0},
+           {R"({"fp16": {"enabled": true, "loss_scale": 128, "hysteresis": 4, "initial_scale_power": 16}})",
+            "fp16.loss_scale: 128 is static, not 0 (dynamic): initial_scale_power, hysteresis have no effect"},
+           {R"({"fp16": {"enabled": true, "loss_scale": 128, "hysteresis": 2}})", "static", 0},
+           {R"({"fp16": {"enabled": true, "loss_scale": 0.5}})", "0.5 is below 1"},
+           {R"({"bf16": {"enabled": true}, "communication_data_type": "fp16"})", "fp16 without loss scaling"},
+           {R"({"communication_data_type": "fp16"})", "fp16 without loss scaling"},
+           {R"({"amp": {"enabled": true}, "communication_data_type": "fp16"})", "fp16 without loss scaling", 0},
+           {amp(R"("opt_level": "O2", "master_weights": false)"),
+            "O2 without masters keeps the optimizer's averages in fp16"},
+           {amp(R"("opt_level": "O2", "master_weights": false)"), "remove \"master_weights\": false, or use SGD"},
+           {amp(R"("opt_level": "O3")"), "use SGD, O2, or \"master_weights\": true"},
+           {amp(R"("opt_level": "O3", "master_weights": false)"), "use SGD, or O2 without"},
+       }) {
+    INFO(row.text);
+    int count = 0;
+    for (const std::string& line : resolve_texts({tiny_gpt(), row.text}).notices) {
+      if (line.find(row.words) != std::string::npos) ++count;
+    }
+    CHECK(count == row.count);
+  }
 }
 
 TEST_CASE("bf16 \"auto\" gives way to any precision that is asked for") {

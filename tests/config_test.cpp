@@ -1,4 +1,5 @@
 // Configs that are accepted: what is read, how files are merged, what "auto" and defaults become.
+#include <cmath>
 #include <cstdlib>
 
 #include "catch_compat.h"
@@ -76,6 +77,18 @@ TEST_CASE("later files win key by key, auto never does, a changed type replaces 
   CHECK(s.gradient_clipping == 0.5);
 }
 
+TEST_CASE("zero is zero, and a rate of zero is told") {
+  const ResolvedConfig config = resolve_texts({tiny_gpt(), R"({"optimizer": {"params": {"lr": -0.0}}})"});
+  CHECK_FALSE(std::signbit(config.settings.optimizer.learning_rate));
+  CHECK(contains(config.notices, "optimizer.params.lr: 0: no weight will change"));
+  CHECK_FALSE(contains(resolve_texts({tiny_gpt(), R"({"optimizer": {"params": {"lr": 0}},
+      "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": 1}}})"})
+                           .notices,
+                       "no weight"));
+  const ResolvedConfig old = resolve_texts({tiny_gpt()}, {"bfloat16.enabled=true"});
+  CHECK(contains(old.notices, "--set: bfloat16 is an old name of bf16"));
+}
+
 TEST_CASE("--set takes JSON or a string, and creates sections") {
   const Settings s = settings_of(
       {tiny_gpt()}, {"zero_optimization.stage=2", "training.sample_prompt=To be = not", "optimizer.type=adamw",
@@ -86,6 +99,10 @@ TEST_CASE("--set takes JSON or a string, and creates sections") {
   CHECK(s.optimizer.beta1 == 0.8);
   CHECK(s.training.max_steps == 50);
   CHECK(s.precision.preset == "bf16");
+  // A text needs no quotes there, and keeps its spelling.
+  CHECK(settings_of({tiny_gpt()}, {"training.sample_prompt=4.20"}).training.sample_prompt == "4.20");
+  CHECK(settings_of({tiny_gpt()}, {"training.sample_prompt=true"}).training.sample_prompt == "true");
+  CHECK(settings_of({tiny_gpt()}, {"training.output_dir=5"}).training.output_dir.ends_with("/5"));
   CHECK(settings_of({tiny_gpt()}, {"zero_optimization=true"}).zero.stage == 1);
   CHECK(settings_of({tiny_gpt()}, {"train_batch_size=auto", "train_micro_batch_size_per_gpu=3"}).batch.train == 3);
 }
@@ -93,14 +110,12 @@ TEST_CASE("--set takes JSON or a string, and creates sections") {
 TEST_CASE("relative inputs start at the file that names them, outputs at the current directory") {
   const ConfigDirectory directory;
   const std::string text =
-      R"({"model": {"type": "gpt"}, "data": {"type": "text", "path": "../in.txt", "tokenizer": "t"},
+      R"({"model": {"type": "gpt"}, "data": {"type": "text", "path": "../in.txt"},
       "train_batch_size": 1, "training": {"output_dir": "out"}})";
   const std::string file = directory.write("configs/a.json", text);
-  directory.write("configs/t", "");
   const std::string here = directory.path().string();
   ResolvedConfig config = resolve_config({file}, {}, 1, directory.options());
   CHECK(config.settings.data.path == here + "/in.txt");
-  CHECK(config.settings.data.tokenizer == here + "/configs/t");
   CHECK(config.settings.training.output_dir == here + "/out");
 
   config = resolve_config({file}, {"data.path=x.txt", "data.tokenizer=characters"}, 1, directory.options());
@@ -237,7 +252,8 @@ TEST_CASE("what becomes of an overflow, a spike and a validation loss that rests
 
 TEST_CASE("what cannot act is told") {
   const auto notices = [](const char* text) { return resolve_texts({tiny_gpt(), text}).notices; };
-  CHECK(contains(notices(R"({"fp16": {"on_overflow": "retry"}})"), "on_overflow: has no effect: fp16 is not enabled"));
+  CHECK(contains(notices(R"({"fp16": {"enabled": false, "on_overflow": "retry"}})"),
+                 "on_overflow: has no effect: fp16 is not enabled"));
   const char* hysteresis = R"({"fp16": {"enabled": true, "on_overflow": "retry", "hysteresis": 4}})";
   CHECK(contains(notices(hysteresis), "fp16.hysteresis: 1 with fp16.on_overflow \"retry\""));
   CHECK(settings_of({tiny_gpt(), hysteresis}).loss_scale.hysteresis == 1);
@@ -249,6 +265,37 @@ TEST_CASE("what cannot act is told") {
                  "patience: cannot end this run early: training.max_steps leaves 2 evaluation(s)"));
   CHECK_FALSE(
       contains(notices(R"({"training": {"eval_interval": 2, "early_stopping": {"patience": 1}}})"), "patience"));
+}
+
+TEST_CASE("keys that nothing reads in this run are told, and no others") {
+  struct Row {
+    const char* text;
+    const char* words;
+    bool told = true;
+  };
+  const auto check = [](const char* base, const Row& row) {
+    INFO(row.text);
+    CHECK(contains(resolve_texts({base, row.text}).notices, row.words) == row.told);
+  };
+  for (const Row& row : std::vector<Row>{
+           {R"({"training": {"sample_prompt": "x"}})", "sample_prompt: has no effect: synthetic tokens"},
+           {R"({"training": {"checkpoints_to_keep": 3}})", "checkpoints_to_keep: has no effect"},
+           {R"({"training": {"eval_steps": 3}})", "eval_steps: has no effect: training.eval_interval is 0"},
+           {R"({"training": {"eval_steps": 3, "eval_interval": 2}})", "eval_steps", false},
+           {R"({"activation_checkpointing": {"every": 3}})", "every: has no effect: every k-th block"},
+           {R"({"activation_checkpointing": {"every": 2}})", "every: has no effect", false},
+           {R"({"zero_optimization": {"stage": 1, "stage3_prefetch_bucket_size": 9}})", "stage3", false},
+           {R"({"scheduler": {}})", "scheduler: has no effect: it is empty, so the rate is constant"},
+           {R"({"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 5}}})",
+            "warmup_num_steps: 5 is more than training.max_steps 4: the run ends within the warm-up"},
+           {R"({"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 4}}})", "within the warm-up", false},
+           {R"({"scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 0, "cycle_max_lr": 1,
+                "cycle_first_step_size": 9223372036854775807}}})",
+            "the cycle takes more than 64 bits count steps"},
+       }) {
+    check(tiny_gpt(), row);
+  }
+  check(tiny_mlp(), {R"({"activation_checkpointing": {"every": 1}})", "every: has no effect: an mlp has no blocks"});
 }
 
 TEST_CASE("each optimizer has the parameters of its own, with PyTorch's defaults") {
@@ -368,8 +415,8 @@ TEST_CASE("a key without effect gives one notice that says why") {
     "activation_checkpointing": {"partition_activations": true, "profile": false},
     "tensorboard": {"enabled": true, "output_path": "x"}, "aio": {"thread_count": 2, "block_size": 4}})"});
   for (const char* words :
-       {"b.json:2: zero_optimization.overlap_comm has no effect", "tensorboard.enabled has no effect",
-        "partition_activations has no effect: it switches nothing on", "aio has no effect",
+       {"b.json:2: zero_optimization.overlap_comm: has no effect", "tensorboard.enabled: has no effect",
+        "partition_activations: has no effect: it switches nothing on", "aio: has no effect",
         "aio.thread_count is an old name of aio.intra_op_parallelism"}) {
     INFO(words);
     CHECK(contains(config.notices, words));
@@ -404,12 +451,13 @@ TEST_CASE("the printed config has no auto, and read again gives the same") {
       {tiny_gpt()},
       {tiny_mlp()},
       {tiny_gpt(), R"({"fp16": {"enabled": true, "loss_scale": 128}, "zero_optimization": {"stage": 3},
+          "training": {"max_steps": 90},
           "scheduler": {"type": "WarmupCosineLR", "params": {"total_num_steps": 100, "warmup_num_steps": 10}},
           "optimizer": {"type": "Adam", "params": {"lr": 1.25e-5, "adam_w_mode": false}}})"},
       {tiny_mlp(), R"({"bf16": {"enabled": true}, "optimizer": {"type": "SGD", "params": {"momentum": 0.9}},
           "scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": "auto", "warmup_num_steps": 3}}})"},
       {tiny_gpt(), R"({"optimizer": {"type": "Adagrad", "params": {"lr": 1, "initial_accumulator_value": 0.5}},
-          "gradient_clipping": 1, "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": "auto"}}})"},
+          "gradient_clipping": 1, "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": "auto", "warmup_num_steps": 4}}})"},
       {tiny_gpt(), R"({"optimizer": {"type": "AdamW", "params": {"lr": 1, "amsgrad": true, "weight_decay": 0.1,
           "weight_decay_exclude": ["bias"]}}, "training": {"max_steps": 90},
           "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 0.5, "cycle_max_lr": "auto",

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 
 #include "config/json_scanner.h"
 
@@ -15,10 +16,12 @@ namespace {
 constexpr std::uintmax_t largest_config = 16U << 20U;  // bytes: more is another kind of file given by mistake
 
 // For what was not read from a file (--set): every key below gets the same origin.
-void set_origins(const Json& value, const std::string& path, const Origin& origin, ConfigTree& tree) {
-  if (!path.empty()) tree.origins[path] = origin;
+void set_origins(const Json& value, const std::string& path, const Origin& origin,
+                 const std::map<std::string, std::string>& written, ConfigTree& tree) {
+  Origin& own = tree.origins[path] = origin;
+  if (const auto it = written.find(path); it != written.end()) own.written = it->second;
   if (!value.is_object()) return;
-  for (const auto& [key, inner] : value.items()) set_origins(inner, join_path(path, key), origin, tree);
+  for (const auto& [key, inner] : value.items()) set_origins(inner, join_path(path, key), origin, written, tree);
 }
 
 void copy_origins(const ConfigTree& from, const std::string& path, ConfigTree& to) {
@@ -64,12 +67,12 @@ void merge_section(ConfigTree& tree, Json& section, const std::string& path, con
 }  // namespace
 
 const Origin* ConfigTree::origin_of(const std::string& path) const {
-  // A section that --set made has no origin of its own, but its keys have.
-  const auto below = origins.lower_bound(path + ".");
-  if (!origins.contains(path) && below != origins.end() && below->first.starts_with(path + ".")) return &below->second;
   std::string key = path;
   while (true) {
     if (const auto it = origins.find(key); it != origins.end()) return &it->second;
+    // A section that --set made has no origin of its own, but its keys have.
+    const auto below = origins.lower_bound(key + ".");
+    if (below != origins.end() && below->first.starts_with(key + ".")) return &below->second;
     const std::size_t dot = key.rfind('.');
     if (dot == std::string::npos) return nullptr;
     key.resize(dot);
@@ -159,6 +162,9 @@ std::string blank_comments(const std::string& text, const std::string& name) {
 }
 
 ConfigTree read_config_text(const std::string& text, const std::string& name, const std::filesystem::path& base) {
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+    throw ConfigError(name + ": the file is UTF-16: save it as UTF-8");
+  }
   const std::string blanked = blank_comments(text, name);
   const ScanResult scanned = scan_json(blanked, text, name);
   throw_if_any(scanned.duplicates);
@@ -168,7 +174,11 @@ ConfigTree read_config_text(const std::string& text, const std::string& name, co
   } catch (const Json::exception& error) {  // what the scanner lets pass and the parser does not
     throw ConfigError(name + ": not JSON: " + error.what());
   }
-  for (const auto& [path, line] : scanned.lines) tree.origins[path] = {name + ":" + std::to_string(line), base};
+  for (const auto& [path, line] : scanned.lines) {
+    const auto written = scanned.written.find(path);
+    tree.origins[path] = {name + ":" + std::to_string(line), base,
+                          written == scanned.written.end() ? "" : written->second};
+  }
   return tree;
 }
 
@@ -210,15 +220,36 @@ Assignment parse_assignment(const std::string& text) {
     }
   }
   const std::string value = text.substr(equals + 1);
-  assignment.value = Json::parse(value, nullptr, false);
-  if (!assignment.value.is_discarded()) return assignment;
-  const std::size_t first = value.find_first_not_of(" \t");
-  if (first != std::string::npos && (value[first] == '{' || value[first] == '[' || value[first] == '"')) {
-    throw ConfigError("--set " + text +
-                      ": the value starts like JSON but is not; in a shell, put it in single quotes: '" +
-                      assignment.path + "=" + (value[first] == '[' ? "[1, 2]" : "{\"key\": 1}") + "'");
+  const std::size_t first = value.find_first_not_of(" \t\n\r");
+  if (first == std::string::npos || std::string_view("{[\"").find(value[first]) == std::string_view::npos) {
+    assignment.value = Json::parse(value, nullptr, false);
+    if (assignment.value.is_discarded()) {
+      assignment.value = value;
+    } else {
+      const std::size_t last = value.find_last_not_of(" \t\n\r");
+      assignment.written[assignment.path] = value.substr(first, last + 1 - first);
+    }
+    return assignment;
   }
-  assignment.value = value;
+  const char bracket = value[first];
+  Problems duplicates;
+  try {
+    const std::string blanked = blank_comments(value, "--set " + assignment.path);
+    ScanResult scanned = scan_json_value(blanked, value, assignment.path);
+    duplicates = std::move(scanned.duplicates);
+    assignment.value = Json::parse(blanked);
+    assignment.written = std::move(scanned.written);
+  } catch (const std::exception& error) {
+    throw ConfigError(std::string(error.what()) + "\n  --set: a value that starts with " + bracket +
+                      " is read as JSON; in a shell, put it in single "
+                      "quotes: '" +
+                      assignment.path + "=" +
+                      (bracket == '['   ? "[1, 2]"
+                       : bracket == '{' ? "{\"key\": 1}"
+                                        : "\"text\"") +
+                      "'");
+  }
+  throw_if_any(duplicates);
   return assignment;
 }
 
@@ -241,7 +272,7 @@ void apply_assignment(ConfigTree& tree, const Assignment& assignment, const std:
   }
   (*node)[keys.back()] = assignment.value;
   tree.erase_origins_below(assignment.path);
-  set_origins(assignment.value, assignment.path, {"--set", current_directory}, tree);
+  set_origins(assignment.value, assignment.path, {"--set", current_directory}, assignment.written, tree);
 }
 
 }  // namespace zt

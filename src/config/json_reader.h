@@ -20,6 +20,7 @@ using Json = nlohmann::ordered_json;
 struct Origin {
   std::string text;            // "gpt.json:12" or "--set"
   std::filesystem::path base;  // relative paths of inputs given there start here
+  std::string written{};       // a number, true, false or null as it stands there; empty: another value, or unknown
 };
 
 struct ConfigTree {
@@ -48,8 +49,9 @@ ConfigTree read_config_file(const std::string& file, const std::filesystem::path
 void merge_config(ConfigTree& tree, const ConfigTree& later);
 
 struct Assignment {  // of --set
-  std::string path;
-  Json value;
+  std::string path{};
+  Json value{};
+  std::map<std::string, std::string> written{};  // as in Origin, by key path
 };
 // "a.b.c=VALUE": VALUE is JSON, or else a string.
 Assignment parse_assignment(const std::string& text);

@@ -28,7 +28,11 @@ class Scanner {
 
   ScanResult scan() {
     skip_blanks();
-    if (at_ == text_.size()) fail(0, "the file is empty: a config is one object, { \"key\": value, ... }");
+    if (at_ == text_.size()) {
+      const bool has_comments = original_.find_first_not_of(" \t\r\n") != std::string::npos;
+      fail(0, std::string(has_comments ? "the file holds comments only" : "the file is empty") +
+                  ": a config is one object, { \"key\": value, ... }");
+    }
     if (text_[at_] == '"') check_fragment();
     if (text_[at_] != '{') fail(at_, "a config is one object: it starts with { and ends with }");
     object("", 0);
@@ -36,6 +40,14 @@ class Scanner {
     if (at_ < text_.size()) {
       fail(at_, text_[at_] == '}' ? "one } too many" : "the config's object has ended: nothing may follow its last }");
     }
+    return std::move(result_);
+  }
+
+  ScanResult scan_value(const std::string& path) {
+    whole_ = "the value";
+    value(path, 0);
+    skip_blanks();
+    if (at_ < text_.size()) fail(at_, "the value has ended: nothing may follow it");
     return std::move(result_);
   }
 
@@ -53,7 +65,7 @@ class Scanner {
 
   std::string opened_at(char bracket, std::size_t start, const std::string& path) const {
     std::string what =
-        "the file ends before the " + std::string(1, bracket) + " of line " + std::to_string(line_of(text_, start));
+        whole_ + " ends before the " + std::string(1, bracket) + " of line " + std::to_string(line_of(text_, start));
     if (!path.empty()) what += " (" + path + ")";
     return what + " is closed with " + (bracket == '{' ? "}" : "]");
   }
@@ -71,7 +83,7 @@ class Scanner {
 
   void value(const std::string& path, int depth) {
     skip_blanks();
-    if (at_ == text_.size()) fail(at_, "the file ends where the value of " + path + " should be");
+    if (at_ == text_.size()) fail(at_, whole_ + " ends where the value of " + path + " should be");
     const char c = text_[at_];
     if (c == '{') return object(path, depth + 1);
     if (c == '[') return array(path, depth + 1);
@@ -79,6 +91,7 @@ class Scanner {
       string();
       return;
     }
+    refuse_typographic_quote();
     if (c == '\'') fail(at_, "strings are written in double quotes");
     if (c == ',' || c == '}' || c == ']') fail(at_, "the value of " + path + " is missing");
     const std::size_t start = at_;
@@ -86,7 +99,19 @@ class Scanner {
            (is_word(text_[at_]) || std::string_view("+-./\\:~").find(text_[at_]) != std::string_view::npos)) {
       ++at_;
     }
-    check_word(start, std::string_view(text_).substr(start, at_ - start));
+    const std::string_view word = std::string_view(text_).substr(start, at_ - start);
+    check_word(start, word);
+    result_.written.emplace(path, word);
+  }
+
+  // Word processors put them in place of straight ones.
+  void refuse_typographic_quote() const {
+    for (const char* quote : {"\xe2\x80\x9c", "\xe2\x80\x9d", "\xe2\x80\x9e", "\xe2\x80\x98", "\xe2\x80\x99",
+                              "\xe2\x80\x9a", "\xc2\xab", "\xc2\xbb"}) {
+      if (std::string_view(text_).substr(at_).starts_with(quote)) {
+        fail(at_, "this is a typographic quote: write straight ones, \"");
+      }
+    }
   }
 
   void check_word(std::size_t start, std::string_view word) {
@@ -96,6 +121,10 @@ class Scanner {
       if (!std::isfinite(std::strtod(std::string(word).c_str(), nullptr))) fail(start, "this number is too large");
       return;
     }
+    const std::string_view unsigned_word = word.substr(word[0] == '-' || word[0] == '+' ? 1 : 0);
+    for (const char* name : {"NaN", "nan", "Infinity", "infinity", "Inf", "inf"}) {
+      if (unsigned_word == name) fail(start, "NaN and Infinity are not allowed: give a number");
+    }
     if (word == "True" || word == "TRUE") fail(start, "write true");
     if (word == "False" || word == "FALSE") fail(start, "write false");
     if (word == "None" || word == "nil" || word == "NULL" || word == "undefined") fail(start, "write null");
@@ -103,6 +132,17 @@ class Scanner {
       fail(start, "not a number as JSON writes it (digits before and after a point, no leading + or 0: 0.5, 5e8)");
     }
     fail(start, "text must stand in double quotes");
+  }
+
+  bool is_digit(std::size_t at) const { return std::isdigit(static_cast<unsigned char>(text_[at])) != 0; }
+
+  // At the digits after "1,": "1.5".
+  std::string number_with_point() const {
+    std::size_t first = at_ - 1;
+    while (first > 0 && is_digit(first - 1)) --first;
+    std::size_t last = at_;
+    while (last < text_.size() && is_digit(last)) ++last;
+    return text_.substr(first, at_ - 1 - first) + "." + text_.substr(at_, last - at_);
   }
 
   static bool is_number(std::string_view word) {
@@ -164,6 +204,11 @@ class Scanner {
       skip_blanks();
       if (at_ == text_.size()) fail(at_, opened_at('{', start, path));
       if (text_[at_] == '\'') fail(at_, "keys are written in double quotes");
+      if (text_[at_] == ',') fail(at_, "one comma too many");
+      refuse_typographic_quote();
+      if (is_digit(at_) && text_[at_ - 1] == ',' && is_digit(at_ - 2)) {
+        fail(at_ - 1, "decimals follow a point, not a comma: " + number_with_point());
+      }
       if (text_[at_] != '"') {
         fail(at_,
              is_word(text_[at_]) ? "keys must stand in double quotes" : "a key in double quotes should stand here");
@@ -174,8 +219,11 @@ class Scanner {
       const std::size_t line = line_of(text_, key_start);
       const auto [first, is_new] = seen.emplace(key, line);
       if (!is_new) {
-        result_.duplicates.push_back({key_path, name_ + ":" + std::to_string(line),
-                                      "given twice, first on line " + std::to_string(first->second) + ": remove one"});
+        const bool in_file = whole_ == "the file";
+        result_.duplicates.push_back(
+            {key_path, in_file ? name_ + ":" + std::to_string(line) : "--set",
+             (in_file ? "given twice, first on line " + std::to_string(first->second) : std::string("given twice")) +
+                 ": remove one"});
       }
       result_.lines.emplace(key_path, line);
       skip_blanks();
@@ -205,6 +253,7 @@ class Scanner {
     while (true) {
       skip_blanks();
       if (at_ == text_.size()) fail(at_, opened_at('[', start, path));
+      if (text_[at_] == ',') fail(at_, "one comma too many");
       value(path + "[]", depth);
       skip_blanks();
       if (at_ == text_.size()) fail(at_, opened_at('[', start, path));
@@ -218,6 +267,7 @@ class Scanner {
   const std::string& text_;
   const std::string& original_;
   const std::string& name_;
+  std::string whole_ = "the file";
   std::size_t at_ = 0;
   ScanResult result_;
 };
@@ -226,6 +276,11 @@ class Scanner {
 
 ScanResult scan_json(const std::string& blanked, const std::string& original, const std::string& name) {
   return Scanner(blanked, original, name).scan();
+}
+
+ScanResult scan_json_value(const std::string& blanked, const std::string& original, const std::string& path) {
+  const std::string name = "--set " + path;
+  return Scanner(blanked, original, name).scan_value(path);
 }
 
 std::string describe_position(const std::string& text, std::size_t position, const std::string& name,

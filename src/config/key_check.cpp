@@ -1,50 +1,17 @@
 // Every value of a tree against the table of keys.
 #include <algorithm>
-#include <cmath>
 
+#include "config/key_values.h"
 #include "config/keys.h"
 
 namespace zt {
 namespace {
 
-std::string shown(const Json& value) {
-  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (value.is_object() && text.size() > 2) return "a section { ... }";
-  constexpr std::size_t longest = 80;
-  return text.size() > longest ? text.substr(0, longest) + "..." : text;
-}
-
-std::string lower(std::string word) {
-  std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return std::tolower(c); });
-  return word;
-}
-
-bool in_range(const Key& key, double value) {
-  if (!std::isfinite(value)) return false;
-  if (key.minimum_excluded ? value <= key.minimum : value < key.minimum) return false;
-  return key.maximum_excluded ? value < key.maximum : value <= key.maximum;
-}
-
-// The value as an integer of 64 bits, also when written 5e8 or 2.0.
-std::optional<Json> as_integer(const Json& value) {
-  if (value.is_number_unsigned()) {
-    const auto number = value.get<std::uint64_t>();
-    if (number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return std::nullopt;
-    return Json(static_cast<std::int64_t>(number));
-  }
-  if (value.is_number_integer()) return Json(value.get<std::int64_t>());
-  if (value.is_number_float()) {
-    const auto number = value.get<double>();
-    if (std::abs(number) < 0x1p63 && number == std::floor(number)) return Json(static_cast<std::int64_t>(number));
-  }
-  return std::nullopt;
-}
-
 class Checker {
  public:
   Checker(const ConfigTree& tree, const std::filesystem::path& current_directory, Problems& problems,
           std::vector<std::string>& notices)
-      : tree_(tree), current_directory_(current_directory), problems_(problems), notices_(notices) {
+      : tree_(tree), values_(tree, current_directory), problems_(problems), notices_(notices) {
     for (const Key& key : key_table()) rows_.emplace(key.path, &key);
   }
 
@@ -70,13 +37,17 @@ class Checker {
     if (!value->is_string()) return;
     for (const std::string& word : key.choices) {
       const auto& given = value->get_ref<const std::string&>();
-      if (key.any_case ? lower(word) == lower(given) : word == given) result_.selected[path] = word;
+      if (key.any_case ? in_lower_case(word) == in_lower_case(given) : word == given) result_.selected[path] = word;
     }
   }
 
   void walk(const Json& section, const std::string& path) {
     for (const auto& [name, value] : section.items()) {
       if (name.starts_with("_") || name == "$schema") continue;
+      if (name.empty()) {
+        problems_.push_back({join_path(path, "\"\""), where(join_path(path, name)), "a key without a name: remove it"});
+        continue;
+      }
       const std::string key_path = join_path(path, name);
       if (const Key* key = row_for(key_path, path, name)) check_value(*key, key_path, value);
     }
@@ -101,16 +72,32 @@ class Checker {
     if (!type_known && tree_.find(selector) != nullptr) return nullptr;
     if (first != last) {
       const std::string base = selector.substr(0, selector.find('.'));
-      const std::string fix = where(selector) == "--set" ? "replace the section: --set '" + base + "={\"type\": \"" +
-                                                               selected->second + "\", ...}'"
-                                                         : "remove it";
+      const std::string counterpart = counterpart_of(path);
+      const std::string fix =
+          !counterpart.empty() ? "use " + counterpart
+          : where(selector) == "--set" && where(path) != "--set"
+              ? "replace the section: --set '" + base + "={\"type\": \"" + selected->second + "\", ...}'"
+              : "remove it";
       problem(path,
               "a key of " + selector + " " + others + "; " + selector + " is " + selected->second + " here: " + fix);
       return nullptr;
     }
-    const std::string suggestion = suggest_key(section, name, result_.selected);
+    std::string suggestion = suggest_key(section, name, result_.selected);
+    // The list of a section's keys is told once.
+    if (suggestion.starts_with("known here") && !listed_.insert(section).second) suggestion.clear();
+    expect_misspelt_section(section, name);
     problem(path, "unknown key" + (suggestion.empty() ? "" : "; " + suggestion));
     return nullptr;
+  }
+
+  // A section under a misspelt name is not missing, too.
+  void expect_misspelt_section(const std::string& section, const std::string& name) {
+    if (!section.empty()) return;
+    std::vector<std::string> sections;
+    for (const char* path : {"model", "data", "optimizer", "scheduler"}) {
+      if (tree_.find(path) == nullptr) sections.emplace_back(path);
+    }
+    if (const std::string near = nearest_word(name, sections); !near.empty()) result_.wrong.insert(near);
   }
 
   void check_value(const Key& key, const std::string& path, const Json& value) {
@@ -122,14 +109,18 @@ class Checker {
       if (key.kind == KeyKind::notice) notice(key, path);
       return;
     }
+    if (value.is_string() && key.may_be_auto && in_lower_case(value.get<std::string>()) == "auto") {
+      return problem(path, values_.found_text(key, path, value) + "; did you mean \"auto\"?");
+    }
     Json converted;
     if (value.is_null() && key.may_be_null) {
       converted = value;
-    } else if (const std::string wrong = convert(key, path, value, converted); !wrong.empty()) {
+    } else if (const std::string wrong = values_.convert(key, path, value, converted); !wrong.empty()) {
       return problem(path, wrong);
     }
     const bool harmless = std::find(key.quiet.begin(), key.quiet.end(), converted) != key.quiet.end();
-    if (key.kind == KeyKind::refused && !harmless) return problem(path, "found " + shown(value) + "; " + key.text);
+    if (key.kind == KeyKind::refused && !harmless)
+      return problem(path, "found " + values_.shown(path, value) + "; " + key.text);
     if (key.kind == KeyKind::notice && !harmless) notice(key, path);
     if (key.kind == KeyKind::used || (key.kind == KeyKind::refused && key.fallback)) result_.given[path] = converted;
   }
@@ -139,9 +130,9 @@ class Checker {
     if (!value.is_object()) {
       if (key.kind == KeyKind::refused) {
         if (value == false) return;
-        return problem(path, "found " + shown(value) + "; " + key.text);
+        return problem(path, "found " + values_.shown(path, value) + "; " + key.text);
       }
-      return problem(path, "found " + shown(value) + "; allowed: " + describe_allowed(key));
+      return problem(path, values_.found_text(key, path, value) + section_form(path, value));
     }
     const auto enabled = value.find("enabled");
     const bool off = value.empty() || (enabled != value.end() && (*enabled == false || is_auto(*enabled)));
@@ -153,131 +144,15 @@ class Checker {
     walk(value, path);
   }
 
-  // The value in the table's type; returns what is wrong, or nothing.
-  std::string convert(const Key& key, const std::string& path, const Json& value, Json& out) {
-    const std::string found = "found " + shown(value) + "; allowed: " + describe_allowed(key);
-    switch (key.type) {
-      case KeyType::boolean:
-        out = value;
-        return value.is_boolean() ? "" : found + unquoted_hint(value, value == "true" || value == "false");
-      case KeyType::integer: {
-        const auto integer = as_integer(value);
-        if (integer) out = *integer;
-        if (integer && in_range(key, out.get<double>())) return "";
-        if (value.is_number() && !integer && std::abs(value.get<double>()) >= 0x1p63) {
-          return found + ", of at most 64 bits (9223372036854775807)";
-        }
-        return found + unquoted_hint(value, is_quoted_number(value));
+  // "; write {"enabled": true}" where a section was given as the one value that says most.
+  std::string section_form(const std::string& path, const Json& value) {
+    for (const char* name : {"enabled", "type", "stage", "action", "patience", "every"}) {
+      const auto row = rows_.find(join_path(path, name));
+      Json converted;
+      if (row == rows_.end() || row->second->kind != KeyKind::used) continue;
+      if (!value.is_null() && values_.convert(*row->second, row->first, value, converted).empty()) {
+        return "; write {\"" + std::string(name) + "\": " + converted.dump() + "}";
       }
-      case KeyType::number:
-        if (value.is_number()) {
-          out = value.get<double>();
-          if (in_range(key, out.get<double>())) return "";
-        }
-        if (value.is_string() && !key.choices.empty()) return convert_choice(key, value, found, out);
-        return found + unquoted_hint(value, is_quoted_number(value));
-      case KeyType::string: out = value; return value.is_string() ? "" : found;
-      case KeyType::choice: return convert_choice(key, value, found, out);
-      case KeyType::path: return convert_path(key, path, value, found, out);
-      case KeyType::integers:
-      case KeyType::numbers:
-      case KeyType::strings: return convert_list(key, value, found, out);
-      case KeyType::columns: return convert_columns(key, value, found, out);
-      case KeyType::section:
-      case KeyType::anything: out = value; return "";
-    }
-    return "";
-  }
-
-  static bool is_quoted_number(const Json& value) {
-    return value.is_string() && Json::parse(value.get_ref<const std::string&>(), nullptr, false).is_number();
-  }
-  static std::string unquoted_hint(const Json& value, bool would_do) {
-    return would_do ? " (without the quotes: " + value.get<std::string>() + ")" : "";
-  }
-
-  static std::string convert_choice(const Key& key, const Json& value, const std::string& found, Json& out) {
-    if (!value.is_string()) return found;
-    const std::string word = value.get<std::string>();
-    const auto is = [&](const std::string& choice) {
-      return key.any_case ? lower(choice) == lower(word) : choice == word;
-    };
-    for (const std::string& choice : key.choices) {
-      if (is(choice)) {
-        out = choice;
-        return "";
-      }
-    }
-    for (const auto& [choice, use] : key.not_here) {
-      if (is(choice)) return "found \"" + word + "\"; " + use;
-    }
-    const std::string near = nearest_word(word, key.choices);
-    if (!near.empty()) return found + "; did you mean \"" + near + "\"?";
-    if (!key.other_choices.empty()) return "found " + shown(value) + "; " + key.other_choices;
-    return found;
-  }
-
-  std::string convert_path(const Key& key, const std::string& path, const Json& value, const std::string& found,
-                           Json& out) {
-    namespace fs = std::filesystem;
-    if (!value.is_string() || value.get_ref<const std::string&>().empty()) return found;
-    const std::string text = value.get<std::string>();
-    if (std::find(key.choices.begin(), key.choices.end(), text) != key.choices.end()) {
-      out = value;
-      return "";
-    }
-    const Origin* origin = tree_.origin_of(path);
-    // Outputs start at the current directory, whichever file names them.
-    const fs::path base = path == "training.output_dir" || origin == nullptr ? current_directory_ : origin->base;
-    const fs::path absolute = (base / text).lexically_normal();
-    std::error_code error;
-    if (!key.choices.empty() && !fs::exists(absolute, error)) {
-      const std::string near = nearest_word(text, key.choices);
-      return found + ", and there is no file " + absolute.string() +
-             (near.empty() ? "" : "; did you mean \"" + near + "\"?");
-    }
-    out = absolute.string();
-    return "";
-  }
-
-  static std::string convert_list(const Key& key, const Json& value, const std::string& found, Json& out) {
-    if (!value.is_array() || value.size() < key.shortest || value.size() > key.longest) return found;
-    out = Json::array();
-    for (const Json& element : value) {
-      if (key.type == KeyType::strings) {
-        if (!element.is_string()) return found;
-        const auto& word = element.get_ref<const std::string&>();
-        if (!key.choices.empty() && std::find(key.choices.begin(), key.choices.end(), word) == key.choices.end()) {
-          const std::string near = nearest_word(word, key.choices);
-          return found + (near.empty() ? "" : "; did you mean \"" + near + "\"?");
-        }
-        out.push_back(element);
-        continue;
-      }
-      Json number;
-      if (key.type == KeyType::integers) {
-        const auto integer = as_integer(element);
-        if (!integer) return found;
-        number = *integer;
-      } else {
-        if (!element.is_number()) return found;
-        number = element.get<double>();
-      }
-      if (!in_range(key, number.get<double>())) return found;
-      out.push_back(number);
-    }
-    return "";
-  }
-
-  static std::string convert_columns(const Key& key, const Json& value, const std::string& found, Json& out) {
-    const Json list = value.is_array() ? value : Json::array({value});
-    if (list.size() < key.shortest) return found;
-    out = Json::array();
-    for (const Json& element : list) {
-      const auto number = as_integer(element);
-      const bool named = element.is_string() && !element.get_ref<const std::string&>().empty();
-      if (!named && (!number || number->get<std::int64_t>() < 1)) return found;
-      out.push_back(named ? element : *number);
     }
     return "";
   }
@@ -310,14 +185,15 @@ class Checker {
 
   void notice(const Key& key, const std::string& path) {
     if (key.text.empty()) return;
-    notices_.push_back(where(path) + ": " + path + " has no effect: " + key.text);
+    notices_.push_back(where(path) + ": " + path + ": has no effect: " + key.text);
   }
 
   const ConfigTree& tree_;
-  const std::filesystem::path& current_directory_;
+  ValueReader values_;
   Problems& problems_;
   std::vector<std::string>& notices_;
   std::multimap<std::string, const Key*> rows_;
+  std::set<std::string> listed_;  // sections whose keys have been told
   CheckedValues result_;
 };
 

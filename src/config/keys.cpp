@@ -56,13 +56,13 @@ std::string selector_of(const std::string& path) {
   return "";
 }
 
-namespace {
-
 std::string number_text(double value) {
   return Json(value == std::floor(value) && std::abs(value) < 1e15 ? Json(static_cast<std::int64_t>(value))
                                                                    : Json(value))
       .dump();
 }
+
+namespace {
 
 std::string range_text(const Key& key) {
   std::string text;
@@ -92,16 +92,17 @@ std::string list_of_words_text(const Key& key) {
 std::string base_text(const Key& key) {
   switch (key.type) {
     case KeyType::section: return "a section { ... }";
-    case KeyType::boolean: return "true or false";
+    case KeyType::boolean: return "";  // two choices
     case KeyType::integer: return "an integer" + range_text(key);
     case KeyType::number: return "a number" + range_text(key);
     case KeyType::string: return "a text in quotes";
     case KeyType::choice: return "";
-    case KeyType::path: return key.choices.empty() ? "a path in quotes" : "";
+    case KeyType::path: return "a path in quotes";
     case KeyType::integers: return list_text(key, "integers");
     case KeyType::numbers: return list_text(key, "numbers");
     case KeyType::strings: return key.choices.empty() ? list_text(key, "texts") : list_of_words_text(key);
-    case KeyType::columns: return list_text(key, "column names or numbers (the first is 1)");
+    case KeyType::columns:
+      return list_text(key, "column names or numbers (the first is 1), or one of them without a list");
     case KeyType::anything: break;
   }
   return "anything";
@@ -115,7 +116,7 @@ std::string describe_allowed(const Key& key) {
   if (key.type != KeyType::strings) {
     for (const std::string& word : key.choices) parts.push_back(Json(word).dump());
   }
-  if (key.type == KeyType::path && !key.choices.empty()) parts.emplace_back("a path");
+  if (key.type == KeyType::boolean) parts.insert(parts.end(), {"true", "false"});
   if (key.may_be_auto) parts.emplace_back("\"auto\"");
   if (key.may_be_null) parts.emplace_back("null");
   std::string text;
@@ -123,6 +124,7 @@ std::string describe_allowed(const Key& key) {
     if (i > 0) text += i + 1 == parts.size() ? " or " : ", ";
     text += parts[i];
   }
+  if (key.any_case) text += ", in upper or lower case";
   return text;
 }
 

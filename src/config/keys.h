@@ -23,7 +23,7 @@ enum class KeyType {
   number,
   string,
   choice,
-  path,  // made absolute; a word of `choices` stays as it is
+  path,  // made absolute
   integers,
   numbers,
   strings,
@@ -50,10 +50,11 @@ struct Key {
   double minimum = -std::numeric_limits<double>::infinity(), maximum = std::numeric_limits<double>::infinity();
   bool minimum_excluded = false, maximum_excluded = false;
   std::size_t shortest = 0, longest = std::numeric_limits<std::size_t>::max();  // of lists
-  std::vector<std::string> choices;  // of a choice, besides a path, or the elements of a list of strings
+  std::vector<std::string> choices;  // of a choice, besides a number, or the elements of a list of strings
   bool any_case = false;
   std::vector<std::pair<std::string, std::string>> not_here;  // known choices that are refused, and what to use
   std::string other_choices;                                  // what to use in place of any other choice
+  std::vector<std::pair<std::string, std::string>> meanings;  // words for a number, and what to write for them
   std::vector<std::string> types;  // only when the section's `type` is one of these; empty: always
   std::vector<Json> quiet;         // values that need no notice, or are not refused
 
@@ -70,6 +71,9 @@ struct Key {
   Key& in_any_case() { return any_case = true, *this; }
   Key& refusing(std::string choice, std::string use) {
     return not_here.emplace_back(std::move(choice), std::move(use)), *this;
+  }
+  Key& meaning(std::string word, std::string number) {
+    return meanings.emplace_back(std::move(word), std::move(number)), *this;
   }
   Key& others(std::string use) { return other_choices = std::move(use), *this; }
   Key& only_for(std::vector<std::string> names) { return types = std::move(names), *this; }
@@ -96,11 +100,15 @@ const std::vector<Key>& key_table();
 // The key whose value decides which rows apply: "model.type" for "model.n_layer"; empty if none does.
 std::string selector_of(const std::string& path);
 
+std::string number_text(double value);         // whole numbers without a point
 std::string describe_allowed(const Key& key);  // "an integer from 1"
 std::string key_help();                        // the whole table, a key a line
 
 // Old names become the new ones, zero_optimization: true becomes a section. Done to each file before merging.
 void replace_old_forms(ConfigTree& tree, Problems& problems, std::vector<std::string>& notices);
+
+// Of train_batch_size and of what it is made of.
+constexpr std::int64_t largest_batch = 1000000000;
 
 struct CheckedValues {
   std::map<std::string, Json> given;            // by key path, in the type of the table; "auto" stays
@@ -110,6 +118,11 @@ struct CheckedValues {
 // `current_directory` is where a path starts that no origin is known for.
 CheckedValues check_keys(const ConfigTree& tree, const std::filesystem::path& current_directory, Problems& problems,
                          std::vector<std::string>& notices);
+
+// The choice that a name used elsewhere stands for, "float16" for "fp16"; empty: none.
+std::string choice_meant(const std::string& word, const std::vector<std::string>& choices);
+// What another type of the same section calls a key: model.activation_function of an mlp's model.activation.
+std::string counterpart_of(const std::string& path);
 
 // Suggestions, for tests too. `section` empty: the top level.
 std::string suggest_key(const std::string& section, const std::string& key,

@@ -18,9 +18,11 @@ void add_text(std::vector<Key>& t) {
           .or_auto()
           .one_of({"plain", "prompt_completion"})
           .only_for(text));
-  t.push_back(used_key(path, "data.tokenizer", "bytes, characters, or the path of a tokenizer file")
+  t.push_back(used_key(choice, "data.tokenizer",
+                       "bytes, or characters (those of the text); this version reads no tokenizer files")
                   .standard("bytes")
                   .one_of({"bytes", "characters"})
+                  .others("this version reads no tokenizer files: use \"bytes\" or \"characters\"")
                   .only_for(text));
   t.push_back(
       used_key(number, "data.validation_fraction",

@@ -6,21 +6,19 @@ namespace {
 
 using enum KeyType;
 
-constexpr double largest_batch = 1e9;  // keeps products of batch keys within 64 bits
-
 void add_batch(std::vector<Key>& t) {
   t.push_back(used_key(integer, "train_batch_size", "samples of an optimizer step over all ranks")
                   .or_auto()
                   .at_least(1)
-                  .at_most(largest_batch));
+                  .at_most(static_cast<double>(largest_batch)));
   t.push_back(used_key(integer, "train_micro_batch_size_per_gpu", "samples of a rank in one forward and backward pass")
                   .or_auto()
                   .at_least(1)
-                  .at_most(largest_batch));
+                  .at_most(static_cast<double>(largest_batch)));
   t.push_back(used_key(integer, "gradient_accumulation_steps", "passes of a rank in an optimizer step")
                   .or_auto()
                   .at_least(1)
-                  .at_most(largest_batch));
+                  .at_most(static_cast<double>(largest_batch)));
   t.push_back(notice_key(boolean, "managed_gradient_accumulation", "who counts the micro-batches",
                          "the trainer always counts its micro-batches itself")
                   .unless({true}));
@@ -32,6 +30,7 @@ void add_precision(std::vector<Key>& t) {
   t.push_back(notice_key(boolean, "fp16.auto_cast", "casts the inputs", "inputs are token ids or cast to fp16 anyway")
                   .unless({false}));
   t.push_back(used_key(number, "fp16.loss_scale", "0: dynamic; otherwise fixed at this value")
+                  .meaning("dynamic", "0, which is dynamic")
                   .standard(0.0)
                   .at_least(0)
                   .at_most(1e37));

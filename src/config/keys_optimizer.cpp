@@ -12,7 +12,7 @@ void add_optimizer(std::vector<Key>& t) {
   const std::vector<std::string> adagrad = {"Adagrad"};
   const std::string one_bit = "1-bit optimizers do not work with ZeRO (nor do they in DeepSpeed): use \"AdamW\"";
   t.push_back(used_key(section, "optimizer", "without it: AdamW with lr 3e-4"));
-  t.push_back(used_key(choice, "optimizer.type", "upper or lower case")
+  t.push_back(used_key(choice, "optimizer.type", "the rule of the update")
                   .standard("AdamW")
                   .one_of({"Adam", "AdamW", "SGD", "Adagrad"})
                   .in_any_case()

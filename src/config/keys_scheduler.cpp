@@ -19,11 +19,12 @@ void add_warmups(std::vector<Key>& t) {
   const std::vector<std::string> linear = {"WarmupLR", "WarmupDecayLR"};
   const std::vector<std::string> cosine = {"WarmupCosineLR"};
   const std::vector<std::string> warmups = {"WarmupLR", "WarmupDecayLR", "WarmupCosineLR"};
-  t.push_back(used_key(number, "scheduler.params.warmup_min_lr", "rate at the start; auto: 0")
-                  .standard(0.0)
-                  .or_auto()
-                  .at_least(0)
-                  .only_for(linear));
+  t.push_back(
+      used_key(number, "scheduler.params.warmup_min_lr", "rate of the first two updates, as DeepSpeed counts; auto: 0")
+          .standard(0.0)
+          .or_auto()
+          .at_least(0)
+          .only_for(linear));
   t.push_back(used_key(number, "scheduler.params.warmup_max_lr",
                        "rate after the warm-up; auto: the optimizer's; WarmupLR's default too, else 0.001")
                   .or_auto()
@@ -35,11 +36,13 @@ void add_warmups(std::vector<Key>& t) {
                   .or_auto()
                   .at_least(0)
                   .only_for({"WarmupDecayLR"}));
-  t.push_back(used_key(integer, "scheduler.params.warmup_num_steps", "steps of the warm-up; auto: 1, none in effect")
-                  .standard(1000)
-                  .or_auto()
-                  .at_least(1)
-                  .only_for(warmups));
+  t.push_back(
+      used_key(integer, "scheduler.params.warmup_num_steps",
+               "steps of the warm-up; the first two updates have the rate of its start; auto: 1, none in effect")
+          .standard(1000)
+          .or_auto()
+          .at_least(1)
+          .only_for(warmups));
   t.push_back(used_key(choice, "scheduler.params.warmup_type", "shape of the warm-up: log rises fast at first")
                   .standard("log")
                   .one_of({"log", "linear"})

@@ -101,7 +101,7 @@ void add_refused(std::vector<Key>& t) {
       {"sequence_parallel", data_parallel},
       {"sparse_attention", dense},
       {"elasticity", "give the batch keys themselves: remove the section"},
-      {"autotuning", "give the values themselves: remove the section; zerotrain estimate shows memory by stage"},
+      {"autotuning", "give the values themselves: remove the section; zerotrain --dry-run shows what a run takes"},
       {"curriculum_learning", data},
       {"data_efficiency", data},
       {"compression_training", quantize},

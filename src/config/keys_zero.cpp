@@ -45,7 +45,8 @@ void add_stage3(std::vector<Key>& t) {
     t.push_back(used_key(integer, zero + name, help).standard(0).at_least(0));
     return t.back();
   };
-  size("stage3_max_live_parameters", "elements gathered at a time at most; 0: no limit set");
+  size("stage3_max_live_parameters",
+       "elements gathered at a time at most (at least two units are held); 0: no limit set");
   size("stage3_prefetch_bucket_size", "elements to gather ahead; 0: the next unit; auto: 0.9 x width squared")
       .or_auto();
   size("stage3_param_persistence_threshold", "segments up to so many elements stay whole; auto: 10 x width").or_auto();

@@ -8,16 +8,53 @@
 namespace zt {
 namespace {
 
-// --set takes old names of keys, too.
-void use_new_name(Assignment& assignment) {
-  for (const Key& key : key_table()) {
-    if (key.kind != KeyKind::alias) continue;
-    if (assignment.path == key.path || assignment.path.starts_with(key.path + ".")) {
-      assignment.path = key.text + assignment.path.substr(key.path.size());
-      return;
-    }
-  }
+bool is_at_or_below(const std::string& path, const std::string& section) {
+  return path.starts_with(section) && (path.size() == section.size() || path[section.size()] == '.');
 }
+
+// --set takes old names of keys, too, but not both names of one key.
+class NewNames {
+ public:
+  NewNames(Problems& problems, std::vector<std::string>& notices) : problems_(problems), notices_(notices) {}
+
+  // False: the assignment is to be left out, which has been told.
+  bool use(Assignment& assignment) {
+    std::string old_name;
+    for (const Key& key : key_table()) {
+      if (key.kind != KeyKind::alias || !is_at_or_below(assignment.path, key.path)) continue;
+      old_name = key.path;
+      const auto renamed = [&](const std::string& path) { return key.text + path.substr(key.path.size()); };
+      assignment.path = renamed(assignment.path);
+      std::map<std::string, std::string> written;
+      for (const auto& [path, text] : assignment.written) written.emplace(renamed(path), text);
+      assignment.written = std::move(written);
+      break;
+    }
+    for (const auto& [path, other] : seen_) {
+      if (other == old_name || !(is_at_or_below(path, assignment.path) || is_at_or_below(assignment.path, path)))
+        continue;
+      const std::string& name = old_name.empty() ? other : old_name;
+      problems_.push_back(
+          {name, "--set", "an old name of " + new_name_of(name) + ", which is given too: remove one of them"});
+      return false;
+    }
+    seen_.emplace_back(assignment.path, old_name);
+    if (!old_name.empty()) notices_.push_back("--set: " + old_name + " is an old name of " + new_name_of(old_name));
+    return true;
+  }
+
+ private:
+  static std::string new_name_of(const std::string& old_name) {
+    for (const Key& key : key_table()) {
+      if (key.kind == KeyKind::alias && key.path == old_name) return key.text;
+    }
+    return old_name;
+  }
+
+  Problems& problems_;
+  std::vector<std::string>& notices_;
+  std::vector<std::pair<std::string, std::string>> seen_;  // path assigned to, and the old name that was written
+};
 
 ConfigTree read_all(const std::vector<std::string>& files, const std::vector<std::string>& sets,
                     const std::filesystem::path& current_directory, Problems& problems,
@@ -38,10 +75,11 @@ ConfigTree read_all(const std::vector<std::string>& files, const std::vector<std
       merge_config(tree, next);
     });
   }
+  NewNames names(problems, notices);
   for (const std::string& set : sets) {
     attempt([&] {
       Assignment assignment = parse_assignment(set);
-      use_new_name(assignment);
+      if (!names.use(assignment)) return;
       apply_assignment(tree, assignment, current_directory);
       replace_old_forms(tree, problems, notices);
     });

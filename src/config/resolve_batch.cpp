@@ -13,9 +13,13 @@ std::string text(std::int64_t number) { return std::to_string(number); }
 // "; the nearest that fit: 24 and 32"
 std::string nearest_multiples(std::int64_t number, std::int64_t unit) {
   const std::int64_t below = number / unit * unit;
-  return below == 0 ? "; the least that fits: " + text(unit)
-                    : "; the nearest that fit: " + text(below) + " and " + text(below + unit);
+  if (below == 0) return "; the least that fits: " + text(unit);
+  if (below > largest_batch - unit) return "; the nearest that fits: " + text(below);
+  return "; the nearest that fit: " + text(below) + " and " + text(below + unit);
 }
+
+// Whether the product is within the largest batch, without computing it: it may be beyond 64 bits.
+bool fits(std::int64_t a, std::int64_t b, std::int64_t ranks) { return a <= largest_batch / b / ranks; }
 
 }  // namespace
 
@@ -38,26 +42,27 @@ void Resolver::resolve_batch() {
                              "train_micro_batch_size_per_gpu (of one rank in one pass)"});
     return;
   }
-  std::int64_t product = 0;
-  const auto multiply = [&](std::int64_t factor, std::int64_t other) {
-    return !__builtin_mul_overflow(factor, other, &product) && !__builtin_mul_overflow(product, world_size_, &product);
-  };
+  if (train == 0 && steps == 0) steps = 1;
+  const std::string limit = " is more than " + text(largest_batch) + " samples a step: lower one of them";
+  if (micro != 0 && steps != 0 && !fits(micro, steps, world_size_)) {
+    problem(micro_key, text(micro) + " x gradient_accumulation_steps " + text(steps) + " x " + ranks + limit);
+    return;
+  }
   if (train == 0) {
-    if (steps == 0) steps = 1;
-    if (!multiply(micro, steps)) {
-      problem(micro_key, "times gradient_accumulation_steps and " + ranks + " is beyond 64 bits: lower one of them");
-      return;
-    }
-    train = product;
+    train = micro * steps * world_size_;
   } else if (micro != 0 && steps != 0) {
-    if (!multiply(micro, steps) || product != train) {
+    const std::int64_t product = micro * steps * world_size_;
+    if (product != train) {
       std::string fix = "set train_batch_size to " + text(product);
       if (train % (micro * world_size_) == 0) {
         fix += ", or gradient_accumulation_steps to " + text(train / (micro * world_size_));
       } else if (train % (steps * world_size_) == 0) {
         fix += ", or train_micro_batch_size_per_gpu to " + text(train / (steps * world_size_));
       }
-      if (train % (micro * steps) == 0) fix += ", or run on " + text(train / (micro * steps)) + " ranks";
+      if (train % (micro * steps) == 0) {
+        const std::int64_t fitting = train / (micro * steps);
+        fix += ", or run on " + text(fitting) + (fitting == 1 ? " rank" : " ranks");
+      }
       problem(train_key, "found " + text(train) + ", but train_micro_batch_size_per_gpu " + text(micro) +
                              " x gradient_accumulation_steps " + text(steps) + " x " + ranks + " = " + text(product) +
                              ": " + fix);
@@ -67,6 +72,11 @@ void Resolver::resolve_batch() {
     // The given one of the other two, or accumulation 1.
     const char* other_key = micro != 0 ? micro_key : steps_key;
     const std::int64_t other = micro != 0 ? micro : (steps != 0 ? steps : 1);
+    if (!fits(other, 1, world_size_)) {
+      problem(micro == 0 && steps == 0 ? train_key : other_key,
+              (micro == 0 && steps == 0 ? "" : text(other) + " x ") + ranks + limit);
+      return;
+    }
     const std::int64_t unit = other * world_size_;
     if (train % unit != 0) {
       const std::string factors = micro == 0 && steps == 0

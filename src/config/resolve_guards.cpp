@@ -9,24 +9,25 @@ void Resolver::resolve_loss_scale() {
   if (!known({"fp16.enabled", "fp16.loss_scale", "fp16.initial_scale_power", "fp16.min_loss_scale"})) return;
   const bool retries = known({"fp16.on_overflow"}) && get<std::string>("fp16.on_overflow") == "retry";
   if (!get<bool>("fp16.enabled")) {
-    if (retries) notice("fp16.on_overflow", "has no effect: fp16 is not enabled, and nothing else has a loss scale");
+    if (retries && given("fp16.enabled"))
+      notice("fp16.on_overflow", "has no effect: fp16 is not enabled, and nothing else has a loss scale");
     return;
   }
   if (get<double>("fp16.loss_scale") != 0.0) {
+    tell_static_scale();
     if (retries) {
       problem("fp16.on_overflow",
               "found \"retry\", which lowers the loss scale and runs the batch again, but "
               "fp16.loss_scale " +
-                  values_["fp16.loss_scale"].dump() +
+                  shown("fp16.loss_scale") +
                   " is static: use \"skip\", or set fp16.loss_scale to 0 for a dynamic scale");
     }
     return;
   }
   const auto power = get<std::int64_t>("fp16.initial_scale_power");
   if (std::ldexp(1.0, static_cast<int>(power)) < get<double>("fp16.min_loss_scale")) {
-    problem("fp16.min_loss_scale", "found " + values_["fp16.min_loss_scale"].dump() +
-                                       ", above the first scale, 2 to the " + std::to_string(power) +
-                                       ": lower it or raise fp16.initial_scale_power");
+    problem("fp16.min_loss_scale", "found " + shown("fp16.min_loss_scale") + ", above the first scale, 2 to the " +
+                                       std::to_string(power) + ": lower it or raise fp16.initial_scale_power");
   }
   if (!given("fp16.initial_scale_power")) {
     notice("fp16.initial_scale_power",
@@ -40,6 +41,26 @@ void Resolver::resolve_loss_scale() {
            "ever");
   }
   values_["fp16.hysteresis"] = 1;
+}
+
+void Resolver::tell_static_scale() {
+  std::string unused;
+  bool several = false;
+  for (const char* name :
+       {"initial_scale_power", "loss_scale_window", "hysteresis", "consecutive_hysteresis", "min_loss_scale"}) {
+    if (!differs_from_default(std::string("fp16.") + name)) continue;
+    several = !unused.empty();
+    unused += (several ? ", " : "") + std::string(name);
+  }
+  if (!unused.empty()) {
+    notice("fp16.loss_scale", shown("fp16.loss_scale") + " is static, not 0 (dynamic): " + unused +
+                                  (several ? " have no effect" : " has no effect"));
+  }
+  if (get<double>("fp16.loss_scale") < 1.0) {
+    notice("fp16.loss_scale", shown("fp16.loss_scale") +
+                                  " is below 1: it makes small gradients smaller, where scaling is to keep them from "
+                                  "becoming 0");
+  }
 }
 
 void Resolver::resolve_guards() {

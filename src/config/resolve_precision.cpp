@@ -1,5 +1,8 @@
 // Rules of number formats: which preset of core/precision.h the sections fp16, bf16, amp and torch_autocast ask for,
 // and which formats may replace its own.
+#include <algorithm>
+#include <cmath>
+
 #include "config/resolver.h"
 
 namespace zt {
@@ -10,9 +13,44 @@ const std::vector<std::string> sections = {"fp16", "bf16", "amp", "torch_autocas
 
 std::string enabled_key(const std::string& section) { return section + ".enabled"; }
 
+// "fp16, bf16 and amp"
+std::string enumeration(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 == names.size() ? " and " : ", ";
+    text += names[i];
+  }
+  return text;
+}
+
 }  // namespace
 
+// A section that never says whether it is on is off, which is easily missed; a written false is meant.
+void Resolver::tell_unused_sections() {
+  for (const std::string& section : sections) {
+    if (tree_.find(enabled_key(section)) != nullptr) continue;
+    const auto key = checked_.given.lower_bound(section + ".");
+    if (key == checked_.given.end() || !key->first.starts_with(section + ".")) continue;
+    notice(section, "has no effect: " + enabled_key(section) + " is not given (false by default)");
+  }
+}
+
+void Resolver::refuse_several_precisions(const std::vector<std::string>& enabled) {
+  std::string origins;
+  for (std::size_t i = 1; i < enabled.size(); ++i) {
+    const std::string origin = where(enabled_key(enabled[i]));
+    if (origin.empty()) continue;
+    origins += (origins.empty() ? "; " : ", ") + enabled_key(enabled[i]) +
+               (origin == "--set" ? " comes from --set" : " stands at " + origin);
+  }
+  problem(enabled_key(enabled.front()), enumeration(enabled) +
+                                            (enabled.size() == 2 ? " are both enabled: set one of them to false"
+                                                                 : " are all enabled: set all but one to false") +
+                                            origins);
+}
+
 void Resolver::resolve_precision() {
+  tell_unused_sections();
   set_auto("fp16.enabled", false, "fp16 is used only where it is asked for");
   set_auto("amp.enabled", false, "amp is used only where it is asked for");
   set_auto("torch_autocast.enabled", false, "autocast is used only where it is asked for");
@@ -29,20 +67,14 @@ void Resolver::resolve_precision() {
                options_.bf16_is_fast ? "the device is fast at it" : "the device is not fast at it: training in fp32");
     }
   }
-  std::string enabled;
+  std::vector<std::string> enabled;
   for (const std::string& section : sections) {
     if (!known({enabled_key(section).c_str()})) return;  // told already
-    if (!is_true(enabled_key(section))) continue;
-    if (!enabled.empty()) {
-      const std::string origin = where(enabled_key(section));
-      problem(enabled_key(enabled), enabled + " and " + section + (origin.empty() ? "" : " (" + origin + ")") +
-                                        " are both enabled: set one of them to false");
-      return;
-    }
-    enabled = section;
+    if (is_true(enabled_key(section))) enabled.push_back(section);
   }
+  if (enabled.size() > 1) return refuse_several_precisions(enabled);
   resolve_masters();
-  if (enabled == "amp") resolve_amp();
+  if (is_true("amp.enabled")) resolve_amp();
   resolve_formats();
 }
 
@@ -60,6 +92,8 @@ void Resolver::resolve_masters() {
                                      std::pair{"bf16", "bf16.bf16_master_weights_and_grads"}}) {
     if (!is_true(key)) continue;
     if (!is_true(enabled_key(section))) {
+      // Without "enabled" the whole section is told of.
+      if (!given(enabled_key(section))) continue;
       notice(key, std::string("has no effect: ") + section + " is not enabled");
     } else {
       notice(key, "small updates are rounded away without fp32 masters; DeepSpeed has it with offload only");
@@ -73,24 +107,54 @@ void Resolver::resolve_amp() {
   for (const char* key : {"amp.keep_batchnorm_fp32", "amp.master_weights"}) {
     if (!known({key}) || level == "O2" || level == "O3") continue;
     problem(key,
-            "found " + values_[key].dump() + ", but opt_level " + level +
+            "found " + shown(key) + ", but opt_level " + level +
                 (level == "O1" ? " keeps all parameters in fp32 and casts by operation" : " keeps everything in fp32") +
                 ": remove the key, or use opt_level O2 or O3");
   }
   if (known({"amp.loss_scale"}) && level == "O0") {
     notice("amp.loss_scale", "has no effect: opt_level O0 trains in fp32, without loss scaling");
   }
-  const bool all_fp16 = preset() == "O3" || preset() == "O3_norms";
-  if (all_fp16 && !is("optimizer.type", "SGD") && checked_.selected.contains("optimizer.type")) {
-    notice("amp.opt_level",
-           level +
-               " keeps the optimizer's averages in fp16, where squares of gradients below 2.4e-4 are 0 and updates "
-               "have no bound: expect the run to diverge; use SGD, O2, or \"master_weights\": true");
+  tell_fp16_averages(level);
+  resolve_amp_scale(level);
+}
+
+void Resolver::tell_fp16_averages(const std::string& level) {
+  if (preset() != "O3" && preset() != "O3_norms") return;
+  if (is("optimizer.type", "SGD") || !checked_.selected.contains("optimizer.type")) return;
+  // What the user has ruled out by "master_weights": false is no advice.
+  std::string advice = "use SGD, O2, or \"master_weights\": true";
+  if (known({"amp.master_weights"})) {
+    advice = level == "O2" ? "remove \"master_weights\": false, or use SGD"
+                           : "use SGD, or O2 without \"master_weights\": false";
   }
-  if (known({"amp.min_loss_scale", "amp.max_loss_scale"}) &&
-      get<double>("amp.min_loss_scale") > get<double>("amp.max_loss_scale")) {
-    problem("amp.min_loss_scale", "found " + values_["amp.min_loss_scale"].dump() + ", above amp.max_loss_scale " +
-                                      values_["amp.max_loss_scale"].dump() + ": lower it or raise that");
+  notice("amp.opt_level",
+         level + (level == "O2" ? " without masters" : "") +
+             " keeps the optimizer's averages in fp16, where squares of gradients below 2.4e-4 are 0 and updates "
+             "have no bound: expect the run to diverge; " +
+             advice);
+}
+
+void Resolver::resolve_amp_scale(const std::string& level) {
+  const std::string low = "amp.min_loss_scale";
+  const std::string high = "amp.max_loss_scale";
+  if (!known({high.c_str()})) return;
+  const auto highest = get<double>(high);
+  const std::string maximum = high + " " + shown(high) + (given(high) ? "" : " (the default)");
+  const std::string scale = "amp.loss_scale";
+  if (level != "O0" && known({scale.c_str()}) && values_[scale].is_number() && get<double>(scale) > highest) {
+    problem(scale, "found " + shown(scale) + ", above " + maximum + ": lower it or raise that");
+    return;
+  }
+  if (!known({low.c_str()})) return;
+  if (get<double>(low) > highest) {
+    problem(low, "found " + shown(low) + ", above " + maximum + ": lower it or raise that");
+    return;
+  }
+  const bool is_dynamic = known({scale.c_str()}) ? values_[scale] == "dynamic" : level == "O1" || level == "O2";
+  if (!is_dynamic || level == "O0") return;
+  const double first = std::min(std::ldexp(1.0, static_cast<int>(apex_loss_scale().initial_scale_power)), highest);
+  if (get<double>(low) > first) {
+    problem(low, "found " + shown(low) + ", above the first scale, " + number_text(first) + ": lower it");
   }
 }
 
@@ -121,7 +185,7 @@ void Resolver::resolve_formats() {
   const std::string training(name_of(own.gradient));
   if (known({wire_key.c_str()})) {
     settings.communication_dtype = get<std::string>(wire_key);
-    if (own.gradient == DType::f32 && settings.communication_dtype == "fp16") {
+    if (!precision_preset(settings.preset).scales_loss() && settings.communication_dtype == "fp16") {
       notice(wire_key, "fp16 without loss scaling: gradients below 6e-8 become 0, those above 65504 end the run");
     }
   }

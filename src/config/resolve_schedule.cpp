@@ -13,13 +13,16 @@ void Resolver::resolve_scheduler() {
     problem("scheduler.type",
             "missing; allowed: \"WarmupLR\", \"WarmupDecayLR\", \"WarmupCosineLR\", \"OneCycle\" or \"LRRangeTest\"");
   }
+  if (section != nullptr && section->is_object() && section->empty()) {
+    notice("scheduler", "has no effect: it is empty, so the rate is constant");
+  }
   if (is("scheduler.type", "OneCycle")) {
     resolve_cycle();
   } else if (is("scheduler.type", "LRRangeTest")) {
     const std::string lowest = params + "lr_range_test_min_lr";
     if (given("optimizer.params.lr") && known({"optimizer.params.lr", lowest.c_str()}) &&
         values_["optimizer.params.lr"] != values_[lowest]) {
-      notice("optimizer.params.lr", "has no effect: LRRangeTest starts at " + lowest + " " + values_[lowest].dump());
+      notice("optimizer.params.lr", "has no effect: LRRangeTest starts at " + lowest + " " + shown(lowest));
     }
   } else {
     resolve_warmup();
@@ -42,18 +45,22 @@ void Resolver::resolve_warmup() {
     }
     const bool sets_rate = is("scheduler.type", "WarmupLR") || is("scheduler.type", "WarmupDecayLR");
     if (sets_rate && known({highest.c_str()}) && get<double>(highest) != lr && given("optimizer.params.lr")) {
-      notice("optimizer.params.lr",
-             "has no effect: the schedule goes up to " + highest + " " + values_[highest].dump());
+      notice("optimizer.params.lr", "has no effect: the schedule goes up to " + highest + " " + shown(highest));
     }
   }
   const std::string lowest = params + "warmup_min_lr";
   if (known({lowest.c_str(), highest.c_str()}) && get<double>(lowest) > get<double>(highest)) {
-    problem(lowest, "found " + values_[lowest].dump() + ", above warmup_max_lr " + values_[highest].dump() +
+    problem(lowest, "found " + shown(lowest) + ", above warmup_max_lr " + shown(highest) +
                         ": a warm-up rises from warmup_min_lr to warmup_max_lr");
   }
   const std::string total = params + "total_num_steps";
   const std::string warmup = params + "warmup_num_steps";
-  if (!known({total.c_str(), warmup.c_str()})) return;
+  if (!known({warmup.c_str()})) return;
+  if (known({"training.max_steps"}) && get<std::int64_t>(warmup) > get<std::int64_t>("training.max_steps")) {
+    notice(warmup, shown(warmup) + (given(warmup) ? "" : " by default") + " is more than training.max_steps " +
+                       shown("training.max_steps") + ": the run ends within the warm-up");
+  }
+  if (!known({total.c_str()})) return;
   const auto total_steps = get<std::int64_t>(total);
   const auto warmup_steps = get<std::int64_t>(warmup);
   if (total_steps < warmup_steps) {
@@ -73,11 +80,11 @@ void Resolver::resolve_cycle() {
     if (known({"optimizer.params.lr"})) set_auto(high, values_["optimizer.params.lr"], "optimizer.params.lr");
   } else if (given("optimizer.params.lr") && known({"optimizer.params.lr", low.c_str(), high.c_str()}) &&
              values_["optimizer.params.lr"] != values_[high]) {
-    notice("optimizer.params.lr", "has no effect: OneCycle goes from cycle_min_lr " + values_[low].dump() +
-                                      " to cycle_max_lr " + values_[high].dump() + " and back");
+    notice("optimizer.params.lr", "has no effect: OneCycle goes from cycle_min_lr " + shown(low) + " to cycle_max_lr " +
+                                      shown(high) + " and back");
   }
   if (known({low.c_str(), high.c_str()}) && get<double>(low) > get<double>(high)) {
-    problem(low, "found " + values_[low].dump() + ", above cycle_max_lr " + values_[high].dump() +
+    problem(low, "found " + shown(low) + ", above cycle_max_lr " + shown(high) +
                      ": the cycle rises from cycle_min_lr to cycle_max_lr and falls back: exchange them");
   }
 
@@ -104,10 +111,12 @@ void Resolver::resolve_cycle() {
     }
   }
   if (knows_steps && known({first.c_str(), second.c_str()})) {
-    const std::int64_t length = get<std::int64_t>(first) + get<std::int64_t>(second);
-    if (length > max_steps) {
-      notice(first, "the cycle takes " + std::to_string(length) + " steps, more than training.max_steps " +
-                        std::to_string(max_steps) + ": the run ends within it");
+    std::int64_t length = 0;
+    const bool overflows = __builtin_add_overflow(get<std::int64_t>(first), get<std::int64_t>(second), &length);
+    if (overflows || length > max_steps) {
+      notice(first, "the cycle takes " + (overflows ? "more than 64 bits count" : std::to_string(length)) +
+                        " steps, more than training.max_steps " + std::to_string(max_steps) +
+                        ": the run ends within it");
     }
   }
   resolve_cycle_momentum();
@@ -146,7 +155,7 @@ void Resolver::resolve_cycle_momentum() {
   if (!known({low.c_str(), high.c_str()})) return;
   const auto highest = get<double>(high);
   if (get<double>(low) > highest) {
-    problem(low, "found " + values_[low].dump() + ", above cycle_max_mom " + values_[high].dump() +
+    problem(low, "found " + shown(low) + ", above cycle_max_mom " + shown(high) +
                      (given(high) ? "" : " (the default)") +
                      ": momentum falls from cycle_max_mom to cycle_min_mom and rises back: lower it");
   }
@@ -156,12 +165,12 @@ void Resolver::resolve_cycle_momentum() {
   if (!known({rate.c_str(), size.c_str(), first.c_str(), second.c_str(), "training.max_steps"})) return;
   const auto decay_size = static_cast<double>(get<std::int64_t>(size));
   // Steps past the cycle when the last update of the run is made.
-  const auto past = static_cast<double>(get<std::int64_t>("training.max_steps") - 1 - get<std::int64_t>(first) -
-                                        get<std::int64_t>(second));
+  const double past = static_cast<double>(get<std::int64_t>("training.max_steps") - 1) -
+                      static_cast<double>(get<std::int64_t>(first)) - static_cast<double>(get<std::int64_t>(second));
   if (decay_size == 0.0 || past <= 0.0 || highest * (1.0 + get<double>(rate) * past / decay_size) < 1.0) return;
   const double limit = (1.0 / highest - 1.0) * decay_size / past;
   const double digits = std::pow(10.0, 1.0 - std::floor(std::log10(limit)));
-  problem(rate, "found " + values_[rate].dump() +
+  problem(rate, "found " + shown(rate) +
                     ", which raises momentum to 1 or more within training.max_steps; it must stay below 1, as with a "
                     "rate of " +
                     Json(std::floor(limit * digits) / digits).dump());

@@ -21,6 +21,11 @@ void Resolver::resolve_optimizer() {
     notice(lr, adagrad ? "1e-2 by default" : "1e-3 by default");
   }
   if (has_section && !given("optimizer.type")) notice("optimizer.type", "AdamW by default");
+  const bool schedule_sets_rate =
+      checked_.selected.contains("scheduler.type") && !is("scheduler.type", "WarmupCosineLR");
+  if (known({lr.c_str()}) && get<double>(lr) == 0.0 && !schedule_sets_rate) {
+    notice(lr, "0: no weight will change");
+  }
   const std::string mode = "optimizer.params.adam_w_mode";
   if (is("optimizer.type", "Adam") && !given(mode) && !checked_.wrong.contains(mode)) {
     notice("optimizer.type",

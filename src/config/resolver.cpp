@@ -60,6 +60,12 @@ void Resolver::set_auto(const std::string& path, const Json& value, const std::s
   notice(path, "\"auto\" is " + value.dump() + (why.empty() ? "" : ", " + why));
 }
 
+std::string Resolver::shown(const std::string& path) const {
+  const auto origin = tree_.origins.find(path);
+  if (given(path) && origin != tree_.origins.end() && !origin->second.written.empty()) return origin->second.written;
+  return values_.at(path).dump();
+}
+
 std::string Resolver::where(const std::string& path) const {
   const Origin* origin = tree_.origin_of(path);
   return origin == nullptr ? "" : origin->text;
@@ -133,12 +139,33 @@ void Resolver::resolve_zero() {
   }
 }
 
+void Resolver::tell_idle_keys() {
+  if (is("model.type", "gpt") && is("data.type", "synthetic") && differs_from_default("training.sample_prompt")) {
+    notice("training.sample_prompt", "has no effect: synthetic tokens stand for no text");
+  }
+  if (differs_from_default("training.checkpoints_to_keep")) {
+    notice("training.checkpoints_to_keep", "has no effect: this version writes no checkpoints yet");
+  }
+  if (differs_from_default("training.eval_steps") && known({"training.eval_interval"}) &&
+      get<std::int64_t>("training.eval_interval") == 0) {
+    notice("training.eval_steps", "has no effect: training.eval_interval is 0, so nothing is evaluated");
+  }
+  const std::string every = "activation_checkpointing.every";
+  if (!known({every.c_str()}) || get<std::int64_t>(every) == 0) return;
+  if (is("model.type", "mlp")) notice(every, "has no effect: an mlp has no blocks");
+  if (is("model.type", "gpt") && known({"model.n_layer"}) &&
+      get<std::int64_t>(every) > get<std::int64_t>("model.n_layer")) {
+    notice(every, "has no effect: every k-th block is recomputed, and model.n_layer is " + shown("model.n_layer"));
+  }
+}
+
 void Resolver::resolve_rest() {
   set_auto("gradient_clipping", 1.0);
   if (!given("gradient_clipping") && !checked_.wrong.contains("gradient_clipping")) {
     notice("gradient_clipping", "0 by default, off (newer versions of DeepSpeed: 1.0)");
   }
   if (holds_auto("device.type")) values_["device.type"] = "cpu";  // the only one of this build
+  tell_idle_keys();
   if (is("model.type", "mlp") && known({"training.sample_prompt"}) &&
       !get<std::string>("training.sample_prompt").empty()) {
     notice("training.sample_prompt", "has no effect: an mlp generates no text");

@@ -25,10 +25,15 @@ class Resolver {
   // Each resolves the "auto" of its keys, fills computed defaults and reports contradictions.
   void resolve_batch();
   void resolve_precision();
+  void tell_unused_sections();
+  void refuse_several_precisions(const std::vector<std::string>& enabled);
   void resolve_masters();
   void resolve_amp();
+  void tell_fp16_averages(const std::string& level);
+  void resolve_amp_scale(const std::string& level);
   void resolve_formats();  // of sums and of what is sent
   void resolve_loss_scale();
+  void tell_static_scale();
   void resolve_model();
   void resolve_data();
   void resolve_synthetic_data();
@@ -46,6 +51,7 @@ class Resolver {
   void resolve_zero();
   void resolve_guards();
   void resolve_rest();
+  void tell_idle_keys();
 
   OptimizerSettings optimizer_settings() const;
   SchedulerSettings scheduler_settings() const;
@@ -61,6 +67,7 @@ class Resolver {
   bool is_true(const std::string& path) const;
   bool holds_auto(const std::string& path) const;
   void set_auto(const std::string& path, const Json& value, const std::string& why = "");
+  std::string shown(const std::string& path) const;  // the value, a number as it was written
   std::string where(const std::string& path) const;  // "gpt.json:12", or empty
   void problem(const std::string& path, const std::string& text);
   void notice(const std::string& path, const std::string& text);
