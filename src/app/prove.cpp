@@ -65,6 +65,7 @@ int prove(ResolvedConfig config, const CommandLine& line) {
   if (const auto level = cpu::instruction_level_from(config.settings.device.instruction_set))
     cpu::limit_instruction_set(*level);
   const Dataset dataset = open_dataset(config.settings);
+  for (const std::string& notice : dataset.notices) std::fprintf(stderr, "notice: %s\n", notice.c_str());
   if (dataset.vocab_size > 0)
     settle(config, {.vocab_size = dataset.vocab_size,
                     .threads = {},

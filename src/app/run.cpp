@@ -72,6 +72,7 @@ void print_plan(ResolvedConfig config, const Dataset& dataset, int ranks) {
   const Plan plan = make_plan(config.settings, 0, ranks, config.settings.device.ranks_per_node,
                               scratch_of_device(config.settings.device));
   for (const std::string& notice : config.notices) std::fprintf(stderr, "notice: %s\n", notice.c_str());
+  for (const std::string& notice : dataset.notices) std::fprintf(stderr, "notice: %s\n", notice.c_str());
   for (const std::string& text : plan_tables(config.settings, plan)) std::printf("%s\n", text.c_str());
 }
 
