@@ -130,7 +130,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
   if (awaited == nullptr) return noted(cudaErrorInvalidResourceHandle);
   if (!awaited->recorded || awaited->stream == nullptr) return cudaSuccess;
   // What counts is the recording at this time, not a later one.
-  return queue(handle, [stream = awaited->stream, position = awaited->position] { run_until(*stream, position); });
+  const auto reached = [stream = awaited->stream, position = awaited->position] { return stream->done >= position; };
+  return queue(handle, Operation{reached, {}, awaited->stream, awaited->position});
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {

@@ -55,6 +55,7 @@ void run_others(const Stream& wanted) {
   if (now.streams != Streams::lazy_shuffled) return;
   Device& device = device_state(wanted.device);
   for (const auto& other : streams_of(wanted.device)) {
+    if (other.get() == &wanted) continue;
     while (!other->queue.empty() && !other->busy && mix(now.seed + 0x1000003 * ++device.draws) % 2 == 0) {
       if (!advance_first(*other)) break;
     }
@@ -90,6 +91,9 @@ cudaError_t run_until(Stream& stream, std::uint64_t position) {
   while (stream.done < position) {
     run_others(stream);
     if (stream.done >= position) break;
+    if (const auto awaited = stream.queue.front().awaited; awaited != nullptr && !stream.busy) {
+      run_until(*awaited, stream.queue.front().position);
+    }
     if (advance_first(stream)) {
       last_progress = Clock::now();
       idle_turns = 0;
@@ -113,7 +117,8 @@ cudaError_t run_until(Stream& stream, std::uint64_t position) {
 
 void run_a_step(Stream& stream) {
   const std::lock_guard lock(device_state(stream.device).mutex);
-  if (!stream.queue.empty()) advance_first(stream);
+  if (stream.queue.empty() || advance_first(stream)) return;
+  if (const auto awaited = stream.queue.front().awaited; awaited != nullptr) run_a_step(*awaited);
 }
 
 cudaError_t run_all(int device, bool only_blocking) {
@@ -144,7 +149,9 @@ cudaError_t queue(cudaStream_t stream, std::function<void()> run) {
                                    run();
                                    return true;
                                  },
-                                 {}});
+                                 {},
+                                 nullptr,
+                                 0});
 }
 
 }  // namespace zt::emulation

@@ -12,10 +12,15 @@
 
 namespace zt::emulation {
 
+struct Stream;
+
 struct Operation {
   // Does what can be done now; true when all of it is done. Kernels and copies need one call, collectives several.
   std::function<bool()> advance;
   std::function<std::string()> waits_for;  // what a time-out says; may be empty
+  // Of cudaStreamWaitEvent: `advance` is true once this stream has done as much.
+  std::shared_ptr<Stream> awaited;
+  std::uint64_t position = 0;
 };
 
 struct Stream {

@@ -195,6 +195,11 @@ cudaError_t add_one_async(float* output, const float* input, int count, int shar
                      static_cast<std::size_t>(shared_bytes), stream, output, input, count);
 }
 
+cudaError_t allow_shared_memory(int bytes) {
+  return cudaFuncSetAttribute(reinterpret_cast<const void*>(add_one_async_kernel),
+                              cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+}
+
 cudaError_t warp_exchanges(int* output, cudaStream_t stream) {
   return gpu::launch(warp_exchanges_kernel, 1, 32, 0, stream, output);
 }
