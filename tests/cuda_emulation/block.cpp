@@ -65,18 +65,16 @@ void Machine::fail(const std::string& what) {
   report("kernel, block " + text_of(indices.block) + ": " + what);
 }
 
-// Called on a fiber, which is never resumed.
 void Machine::fail_on_fiber(const std::string& what) {
   fail(what);
-  for (;;) threads_[static_cast<std::size_t>(running_)].fiber->suspend();
+  throw Abandoned();
 }
 
-void Machine::wait(State state, const char* name, const std::source_location& where) {
+// Until the running thread is ready again.
+void Machine::wait(State state) {
   Thread& thread = threads_[static_cast<std::size_t>(running_)];
-  thread.state = state;
-  thread.waits_in = name;
-  thread.where = where;
-  thread.fiber->suspend();
+  if (thread.state == state) thread.fiber->suspend();
+  if (failed_) throw Abandoned();
 }
 
 void Machine::release_barrier_if_complete() {
@@ -95,15 +93,14 @@ void Machine::release_barrier_if_complete() {
 }
 
 int Machine::barrier(const char* name, int flag, const std::source_location& where) {
-  const int me = running_;
   ++at_barrier_;
   barrier_flags_ += flag;
-  Thread& thread = threads_[static_cast<std::size_t>(me)];
+  Thread& thread = threads_[static_cast<std::size_t>(running_)];
   thread.state = State::at_barrier;
   thread.waits_in = name;
   thread.where = where;
   release_barrier_if_complete();
-  if (failed_ || thread.state == State::at_barrier) thread.fiber->suspend();
+  wait(State::at_barrier);
   return barrier_result_;
 }
 
@@ -111,13 +108,13 @@ Meeting& Machine::meet(const char* name, unsigned mask, const void* payload, std
                        const std::source_location& where) {
   const int me = running_;
   const unsigned bit = 1U << (me % warp_size);
-  const std::string here = std::string(name) + " at " + emulation::text_of(where);
+  const auto here = [&] { return std::string(name) + " at " + emulation::text_of(where); };
   if ((mask & bit) == 0) {
-    fail_on_fiber("thread " + std::to_string(me) + " is not in the mask that it gives to " + here);
+    fail_on_fiber("thread " + std::to_string(me) + " is not in the mask that it gives to " + here());
   }
   const int lanes = std::min(warp_size, count_ - me / warp_size * warp_size);
   if (lanes < warp_size && (mask >> lanes) != 0) {
-    fail_on_fiber("the mask given to " + here + " names lanes that the block does not have: its last warp has " +
+    fail_on_fiber("the mask given to " + here() + " names lanes that the block does not have: its last warp has " +
                   std::to_string(lanes));
   }
   auto& meetings = meetings_[static_cast<std::size_t>(me / warp_size)];
@@ -129,7 +126,7 @@ Meeting& Machine::meet(const char* name, unsigned mask, const void* payload, std
     if (meeting->arrived == 0) unused = meeting.get();
   }
   if (mine != nullptr && (mine->mask != mask || !same_place(mine->where, where))) {
-    fail_on_fiber("thread " + std::to_string(me) + " calls " + here + " with mask " + std::to_string(mask) +
+    fail_on_fiber("thread " + std::to_string(me) + " calls " + here() + " with mask " + std::to_string(mask) +
                   ", other lanes of its warp wait in " + mine->name + " at " + emulation::text_of(mine->where) +
                   " with mask " + std::to_string(mine->mask));
   }
@@ -142,7 +139,11 @@ Meeting& Machine::meet(const char* name, unsigned mask, const void* payload, std
   std::memcpy(mine->payloads[static_cast<std::size_t>(me % warp_size)].data(), payload, bytes);
   mine->arrived |= bit;
   if (mine->arrived != mine->mask) {
-    wait(State::in_meeting, name, where);
+    Thread& thread = threads_[static_cast<std::size_t>(me)];
+    thread.state = State::in_meeting;
+    thread.waits_in = name;
+    thread.where = where;
+    wait(State::in_meeting);
   } else {
     mine->unread = mask;
     const int first = me / warp_size * warp_size;
@@ -173,7 +174,6 @@ void leave(Meeting& meeting) { machine().leave(meeting); }
 
 void fail_kernel(const std::string& what, const std::source_location& where) {
   machine().fail_on_fiber("thread " + text_of(indices.thread) + " " + what + " at " + text_of(where));
-  __builtin_unreachable();
 }
 
 void queue_copy(void* shared, const void* global, int valid_bytes, const std::source_location& where) {

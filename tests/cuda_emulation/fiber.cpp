@@ -22,18 +22,12 @@ Fiber::Fiber(void (*entry)(Fiber&), std::size_t index) : entry_(entry), offset_(
   if (memory == MAP_FAILED) throw std::bad_alloc();
   mprotect(memory, page, PROT_NONE);  // a kernel that uses up its stack ends here
   stack_ = static_cast<char*>(memory) + page;
-  restart();
+  prepare_context(inside_, stack_, stack_bytes - offset_, &Fiber::enter);
 }
 
 Fiber::~Fiber() {
   unpoison(stack_, stack_bytes);
   munmap(stack_ - page, page + stack_bytes);
-}
-
-void Fiber::restart() {
-  unpoison(stack_, stack_bytes);
-  fake_stack_inside_ = nullptr;
-  prepare_context(inside_, stack_, stack_bytes - offset_, &Fiber::enter);
 }
 
 void Fiber::enter() {

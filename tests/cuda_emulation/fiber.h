@@ -18,7 +18,6 @@ class Fiber {
 
   void resume();   // into the fiber, until it suspends itself
   void suspend();  // called on the fiber: back to who resumed it
-  void restart();  // forgets what is on its stack (no destructor runs); the next resume() calls entry anew
 
   int thread = -1;  // the thread of the block that it runs
 

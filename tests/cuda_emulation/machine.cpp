@@ -71,12 +71,15 @@ void Machine::run_fiber(Fiber& fiber) {
   Machine& self = machine();
   for (;;) {
     do {
-      (*self.kernel_)();
+      try {
+        (*self.kernel_)();
+      } catch (const Abandoned&) {
+      }
       Thread& thread = self.threads_[static_cast<std::size_t>(fiber.thread)];
       thread.state = State::done;
       thread.fiber = nullptr;
       ++self.done_;
-      self.release_barrier_if_complete();
+      if (!self.failed_) self.release_barrier_if_complete();
     } while (!self.failed_ && self.take_next(fiber));
     self.idle_.push_back(&fiber);
     fiber.suspend();
@@ -112,12 +115,11 @@ void Machine::resume(int number) {
   thread.fiber->resume();
 }
 
-// Whatever the fibers were doing is forgotten.
+// The threads that wait are let go, to find that the kernel has failed.
 void Machine::abandon() {
-  idle_.clear();
-  for (const auto& fiber : fibers_) {
-    fiber->restart();
-    idle_.push_back(fiber.get());
+  for (int number = 0; number < count_; ++number) {
+    const Thread& thread = threads_[static_cast<std::size_t>(number)];
+    if (thread.fiber != nullptr && thread.state != State::done) resume(number);
   }
 }
 
@@ -150,9 +152,9 @@ bool Machine::run_block(const std::function<void()>& kernel, std::size_t shared_
     }
     if (!progress && !failed_) fail("no thread can go on: " + threads_and_places());
   }
+  if (failed_) abandon();
   running_ = -1;
   check_shared();
-  if (failed_) abandon();
   return !failed_;
 }
 

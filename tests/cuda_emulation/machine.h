@@ -18,6 +18,9 @@ struct Copy {
   int groups_after = 0;  // committed after its own
 };
 
+// Thrown by a thread of a kernel that has failed, so that what is on its stack is cleared away.
+struct Abandoned {};
+
 class Machine {
  public:
   Machine();
@@ -33,7 +36,7 @@ class Machine {
   Meeting& meet(const char* name, unsigned mask, const void* payload, std::size_t bytes,
                 const std::source_location& where);
   void leave(Meeting& meeting);
-  void fail_on_fiber(const std::string& what);
+  [[noreturn]] void fail_on_fiber(const std::string& what);
 
  private:
   enum class State { unstarted, ready, at_barrier, in_meeting, done };
@@ -55,7 +58,7 @@ class Machine {
   bool take_next(Fiber& fiber);
   void abandon();
   void release_barrier_if_complete();
-  void wait(State state, const char* name, const std::source_location& where);
+  void wait(State state);
   void fail(const std::string& what);
   std::string threads_and_places() const;
 

@@ -1,4 +1,6 @@
 // NCCL's slice: what collectives give, in eager and lazy streams, with ranks as threads and as processes; and mistakes.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <nccl.h>
 
 #include <array>
@@ -178,6 +180,33 @@ TEST_CASE("sums are added around the ring, rounded at every step") {
     ncclReduceScatter(memory.get(), result.get(), 1, ncclFloat32, ncclSum, self.comm, self.stream);
     cudaStreamSynchronize(self.stream);
     return result.values()[0] == expected[me] ? 0 : 1;
+  })));
+}
+
+TEST_CASE("averages multiply before they add, and 16-bit sums round at every step") {
+  const Configured configured(eight_devices(Streams::lazy));
+  CHECK(all_zero(run_threads(3, [](const Rank& self) {
+    // In fp16, 60000 / 3 three times is 60000; a sum of 60000 three times would be infinite.
+    // In bf16, 256 + 1 stays 256, whichever comes first; 1 + 1 + 256 around the ring is 258.
+    void* memory = nullptr;
+    if (ncclMemAlloc(&memory, 8) != ncclSuccess) return 100;
+    const __half big = __float2half(60000.0F);
+    const __nv_bfloat16 mine = __float2bfloat16(self.rank == 0 ? 256.0F : 1.0F);
+    auto* bf16 = static_cast<__nv_bfloat16*>(memory);
+    auto* fp16 = static_cast<__half*>(memory) + 3;
+    for (int i = 0; i < 3; ++i) cudaMemcpy(bf16 + i, &mine, sizeof mine, cudaMemcpyHostToDevice);
+    cudaMemcpy(fp16, &big, sizeof big, cudaMemcpyHostToDevice);
+    ncclAllReduce(bf16, bf16, 3, ncclBfloat16, ncclSum, self.comm, self.stream);
+    ncclAllReduce(fp16, fp16, 1, ncclFloat16, ncclAvg, self.comm, self.stream);
+    cudaStreamSynchronize(self.stream);
+    std::array<__nv_bfloat16, 3> sums;
+    __half average;
+    cudaMemcpy(sums.data(), bf16, sizeof sums, cudaMemcpyDeviceToHost);
+    cudaMemcpy(&average, fp16, sizeof average, cudaMemcpyDeviceToHost);
+    int wrong = ncclMemFree(memory) == ncclSuccess ? 0 : 1;
+    const std::array<float, 3> expected = {258.0F, 256.0F, 256.0F};  // begun by ranks 1, 2 and 0
+    for (std::size_t i = 0; i < 3; ++i) wrong += __bfloat162float(sums[i]) == expected[i] ? 0 : 1;
+    return wrong + (__half2float(average) == 60000.0F ? 0 : 1);
   })));
 }
 

@@ -68,6 +68,7 @@ cudaError_t queue_kernel(const void* function, std::function<void()> kernel, dim
   if (!at_most(grid, 0x7fffffff, 65535, 65535) || !at_most(block, 1024, 1024, 64) || threads > 1024) {
     return noted(cudaErrorInvalidConfiguration);
   }
+  if (settings().devices == 0) return noted(cudaErrorNoDevice);
   if (shared_bytes > shared_limit_of(function)) return noted(cudaErrorInvalidValue);
   const int device = current_device();
   if (is_to_fail(Call::launch, device)) return noted(cudaErrorLaunchOutOfResources);
@@ -83,6 +84,7 @@ using namespace zt::emulation;
 extern "C" {
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
+  if (settings().devices == 0) return noted(cudaErrorNoDevice);
   auto made = std::make_shared<Stream>();
   made->device = current_device();
   made->flags = flags;

@@ -8,6 +8,7 @@
 #include "emulation.h"
 #include "emulation_state.h"
 #include "kernels/kernels.h"
+#include "sanitizer.h"
 
 using namespace zt::emulation;
 using zt::samples::Fault;
@@ -41,6 +42,9 @@ TEST_CASE("without a device all calls say so") {
   CHECK(cudaGetDeviceCount(&count) == cudaErrorNoDevice);
   CHECK(count == 7);
   void* memory = nullptr;
+  cudaStream_t stream = nullptr;
+  CHECK(cudaStreamCreate(&stream) == cudaErrorNoDevice);
+  CHECK(zt::samples::faulty(Fault::none, nullptr, nullptr) == cudaErrorNoDevice);
   CHECK(cudaMalloc(&memory, 4) == cudaErrorNoDevice);
   CHECK(cudaGetLastError() == cudaErrorNoDevice);
   CHECK(cudaGetLastError() == cudaSuccess);
@@ -142,6 +146,16 @@ TEST_CASE("more than 48 KiB of dynamic shared memory have to be asked for") {
   cudaGetLastError();
 }
 
+TEST_CASE("occupancy follows threads and shared memory") {
+  int blocks = 0;
+  CHECK(zt::samples::occupancy(&blocks, 128, 0) == cudaSuccess);
+  CHECK(blocks == 2048 / 128);
+  CHECK(zt::samples::occupancy(&blocks, 1024, 0) == cudaSuccess);
+  CHECK(blocks == 2);
+  CHECK(zt::samples::occupancy(&blocks, 32, 40 << 10) == cudaSuccess);
+  CHECK(blocks == 228 / (40 + 1));
+}
+
 TEST_CASE("copies stay within their allocations and go where their kind says") {
   const DeviceArray<float> array(10);
   std::vector<float> host(20, 1.0F);
@@ -161,9 +175,7 @@ TEST_CASE("a kernel that writes beyond an allocation is found") {
     cudaFree(memory);
   });
   CHECK((ending.signal == SIGABRT || ending.code != 0));
-#if defined(__SANITIZE_ADDRESS__)
-  CHECK(ending.text.find("faulty.cu:") != std::string::npos);
-#else
-  CHECK(ending.text.find("wrote beyond the end of an allocation of 1020 bytes on device 0") != std::string::npos);
-#endif
+  const char* expected =
+      has_address_sanitizer ? "faulty.cu:" : "wrote beyond the end of an allocation of 1020 bytes on device 0";
+  CHECK(ending.text.find(expected) != std::string::npos);
 }

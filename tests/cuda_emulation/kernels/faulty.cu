@@ -55,7 +55,9 @@ __global__ void faulty_kernel(Fault fault, float* output) {
       __syncthreads();
       value = shared[t];
       break;
-    case Fault::beyond_shared_memory: shared[t + 1] = value; break;
+    case Fault::beyond_shared_memory:
+      shared[t + 1] = value;  // beyond the end
+      break;
     case Fault::trap:
       if (t == 3) __trap();  // trap
       break;

@@ -200,6 +200,11 @@ cudaError_t allow_shared_memory(int bytes) {
                               cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
 }
 
+cudaError_t occupancy(int* blocks, int threads, int shared_bytes) {
+  return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, reinterpret_cast<const void*>(softmax_kernel), threads,
+                                                       static_cast<std::size_t>(shared_bytes));
+}
+
 cudaError_t warp_exchanges(int* output, cudaStream_t stream) {
   return gpu::launch(warp_exchanges_kernel, 1, 32, 0, stream, output);
 }
