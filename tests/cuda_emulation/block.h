@@ -45,7 +45,7 @@ int barrier(const char* name, int flag, const std::source_location& where);
 
 // What the lanes of one warp-wide call have brought.
 struct Meeting {
-  static constexpr std::size_t payload_bytes = 32;
+  static constexpr std::size_t payload_bytes = 48;
   unsigned mask = 0;
   unsigned arrived = 0;
   unsigned unread = 0;

@@ -22,7 +22,7 @@ namespace zt::emulation {
 namespace {
 
 constexpr std::size_t alignment = 256;
-constexpr std::size_t page = 4096;
+constexpr std::size_t page = 2 << 20;  // huge pages, where the system has them: opening and closing is cheap then
 constexpr unsigned char guard_value = 0xa5;
 
 std::size_t rounded(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
@@ -30,7 +30,8 @@ std::size_t rounded(std::size_t bytes, std::size_t unit) { return (bytes + unit 
 // Allocations lie in one reserved range, each followed by a guard of 256 bytes or more.
 struct Arena {
   std::mutex mutex;
-  unsigned char* base = nullptr;
+  void* mapped = nullptr;
+  unsigned char* base = nullptr;  // the first whole page of it
   std::size_t reserved = 0;
   std::size_t used_pages_end = 0;  // what has ever been used, to be opened and closed
   std::size_t used_bytes = 0;
@@ -81,10 +82,11 @@ void install_handler() {
 }
 
 void reserve(Arena& arena) {
-  arena.reserved = 2 * settings().device_memory + (std::size_t{1} << 20);  // room for guards and gaps
-  void* memory = mmap(nullptr, arena.reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
-  arena.base = static_cast<unsigned char*>(memory);
+  arena.reserved = rounded(2 * settings().device_memory, page) + page;  // room for guards and gaps
+  arena.mapped = mmap(nullptr, arena.reserved + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (arena.mapped == MAP_FAILED) throw std::bad_alloc();
+  arena.base = reinterpret_cast<unsigned char*>(rounded(reinterpret_cast<std::uintptr_t>(arena.mapped), page));
+  madvise(arena.base, arena.reserved, MADV_HUGEPAGE);
   install_handler();
 }
 
@@ -156,7 +158,7 @@ void release_all_device_memory() {
     const std::lock_guard lock(in.mutex);
     if (in.base == nullptr) continue;
     unpoison(in.base, in.used_pages_end);
-    munmap(in.base, in.reserved);
+    munmap(in.mapped, in.reserved + page);
     in.base = nullptr;
     in.used_pages_end = in.used_bytes = 0;
     in.blocks.clear();

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <thread>
 
 #include "device_array.h"
 #include "emulation.h"
@@ -94,6 +95,39 @@ TEST_CASE("a softmax of one block a row") {
       CHECK(std::abs(result[row * width + i] - std::exp(input[row * width + i]) / sum) < 1e-8);
     }
   }
+}
+
+TEST_CASE("devices that run at the same time, each driven by a thread, do not disturb each other") {
+  Settings wanted = settings();
+  wanted.devices = 4;
+  wanted.order = Order::shuffled;
+  const Configured configured(wanted);
+  constexpr int rows = 20;
+  constexpr int width = 200;
+  const auto run = [&](int device) {
+    cudaSetDevice(device);
+    const auto input = numbers(rows * width, 100 + static_cast<unsigned>(device));
+    std::vector<float> output(input.size());
+    constexpr std::size_t bytes = rows * width * sizeof(float);
+    void* memory = nullptr;
+    cudaMalloc(&memory, 2 * bytes);
+    auto* x = static_cast<float*>(memory);
+    for (int round = 0; round < 5; ++round) {
+      cudaMemcpy(x, input.data(), bytes, cudaMemcpyHostToDevice);
+      samples::softmax(x + rows * width, x, rows, width, nullptr);
+      cudaMemcpy(output.data(), x + rows * width, bytes, cudaMemcpyDeviceToHost);
+    }
+    cudaFree(memory);
+    return output;
+  };
+  std::vector<std::vector<float>> together(4);
+  std::vector<std::thread> threads;
+  for (int device = 0; device < 4; ++device) {
+    threads.emplace_back([&, device] { together[static_cast<std::size_t>(device)] = run(device); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (int device = 0; device < 4; ++device) CHECK(together[static_cast<std::size_t>(device)] == run(device));
+  cudaSetDevice(0);
 }
 
 TEST_CASE("a sum that the last block finishes") {

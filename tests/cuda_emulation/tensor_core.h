@@ -21,9 +21,10 @@ float element(std::uint32_t pair, int half) {
   return static_cast<float>(std::bit_cast<T>(static_cast<std::uint16_t>(pair >> (16 * half))));
 }
 
+// What a lane brings to mma: its registers' halves, as numbers.
 struct MmaOperands {
-  std::array<std::uint32_t, 4> a;
-  std::array<std::uint32_t, 2> b;
+  std::array<std::array<float, 2>, 4> a;
+  std::array<std::array<float, 2>, 2> b;
 };
 
 // Row `row` of a matrix of 16-bit elements, as a lane of ldmatrix brings it. Reading it here, before the lanes meet,
@@ -68,17 +69,24 @@ void mma_m16n8k16(float (&accumulator)[4], const std::uint32_t (&a)[4], const st
   using emulation::MmaOperands;
   const int group = emulation::lane() / 4;
   const int pair = emulation::lane() % 4 * 2;
-  const MmaOperands mine = {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}};
+  MmaOperands mine;
+  for (std::size_t h = 0; h < 2; ++h) {
+    for (std::size_t r = 0; r < 4; ++r) mine.a[r][h] = emulation::element<T>(a[r], static_cast<int>(h));
+    for (std::size_t r = 0; r < 2; ++r) mine.b[r][h] = emulation::element<T>(b[r], static_cast<int>(h));
+  }
   const auto sums = emulation::collective("mma_m16n8k16", 0xffffffffU, mine, where, [&](const Meeting& meeting) {
     std::array<double, 4> result = {};
-    for (int k = 0; k < 16; ++k) {
-      const auto upper_k = static_cast<std::size_t>(k / 8);
-      const int holder = k % 8 / 2;  // the lane of its group of four that has element k
-      for (std::size_t i = 0; i < 4; ++i) {
-        const auto from_a = meeting.of<MmaOperands>(4 * group + holder);
-        const auto from_b = meeting.of<MmaOperands>(4 * (pair + static_cast<int>(i % 2)) + holder);
-        result[i] += static_cast<double>(emulation::element<T>(from_a.a[2 * upper_k + i / 2], k % 2)) *
-                     emulation::element<T>(from_b.b[upper_k], k % 2);
+    for (int holder = 0; holder < 4; ++holder) {  // the lane of a group of four that has k = 2 holder and on, + 8
+      const auto from_a = meeting.of<MmaOperands>(4 * group + holder);
+      for (std::size_t column = 0; column < 2; ++column) {
+        const auto from_b = meeting.of<MmaOperands>(4 * (pair + static_cast<int>(column)) + holder);
+        for (std::size_t upper_k = 0; upper_k < 2; ++upper_k) {
+          for (std::size_t h = 0; h < 2; ++h) {
+            const double b_value = from_b.b[upper_k][h];
+            result[column] += from_a.a[2 * upper_k][h] * b_value;
+            result[2 + column] += from_a.a[2 * upper_k + 1][h] * b_value;
+          }
+        }
       }
     }
     return result;
