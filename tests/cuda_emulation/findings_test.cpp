@@ -111,6 +111,11 @@ TEST_CASE("where no thread can go on, all are listed") {
   CHECK(contains(mixed, place("barrier of four lanes")));
 }
 
+TEST_CASE("a misaligned row of ldmatrix is named") {
+  CHECK(contains(finding_of(Fault::misaligned_row),
+                 "gives ldmatrix a row that is no multiple of 16 at " + place("misaligned row")));
+}
+
 TEST_CASE("__trap is named") {
   CHECK(contains(finding_of(Fault::trap), "thread (3, 0, 0) calls __trap at " + place("trap")));
 }

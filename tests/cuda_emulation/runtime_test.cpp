@@ -4,6 +4,7 @@
 #include <string>
 
 #include "death.h"
+#include "device/cuda/gpu.h"
 #include "device_array.h"
 #include "emulation.h"
 #include "emulation_state.h"
@@ -144,6 +145,16 @@ TEST_CASE("more than 48 KiB of dynamic shared memory have to be asked for") {
   CHECK(zt::samples::add_one_async(y.get(), x.get(), 128, (100 << 10) + 1, nullptr) == cudaErrorInvalidValue);
   CHECK(zt::samples::allow_shared_memory(228 << 10) == cudaErrorInvalidValue);
   cudaGetLastError();
+}
+
+TEST_CASE("launches of impossible sizes are refused") {
+  void (*const nothing)() = [] {};
+  CHECK(zt::gpu::launch(nothing, 1, 1024, 0, nullptr) == cudaSuccess);
+  CHECK(zt::gpu::launch(nothing, 1, 1025, 0, nullptr) == cudaErrorInvalidConfiguration);
+  CHECK(zt::gpu::launch(nothing, 1, dim3(64, 17), 0, nullptr) == cudaErrorInvalidConfiguration);
+  CHECK(zt::gpu::launch(nothing, dim3(1, 65536), 32, 0, nullptr) == cudaErrorInvalidConfiguration);
+  CHECK(zt::gpu::launch(nothing, 0, 32, 0, nullptr) == cudaErrorInvalidConfiguration);
+  CHECK(cudaGetLastError() == cudaErrorInvalidConfiguration);
 }
 
 TEST_CASE("occupancy follows threads and shared memory") {

@@ -58,6 +58,12 @@ __global__ void faulty_kernel(Fault fault, float* output) {
     case Fault::beyond_shared_memory:
       shared[t + 1] = value;  // beyond the end
       break;
+    case Fault::misaligned_row: {
+      std::uint32_t registers[4];
+      gpu::ldmatrix_x4(registers, &shared[lane * 4 + 1]);  // misaligned row
+      value = static_cast<float>(registers[0]);
+      break;
+    }
     case Fault::trap:
       if (t == 3) __trap();  // trap
       break;

@@ -43,6 +43,7 @@ enum class Fault {
   reads_outside_mask,    // a shuffle from a lane that is not in the mask
   missing_copy_wait,     // cp.async without a wait
   beyond_shared_memory,  // writes one element beyond its dynamic shared memory
+  misaligned_row,        // ldmatrix from an address that is no multiple of 16
   trap,
 };
 // One block of 256 threads; output has 256 floats and, without a fault, is 255 - i.
