@@ -35,6 +35,9 @@ std::string place(const std::string& comment) {
 
 // Runs a fault that must be reported; the message.
 std::string finding_of(Fault fault) {
+  Settings wanted = settings();
+  wanted.order = Order::forward;  // which of two clashing threads is named depends on it
+  const Configured configured(wanted);
   const Findings findings;
   const DeviceArray<float> output(std::vector<float>(count, 0.0F));
   CHECK(zt::samples::faulty(fault, output.get(), nullptr) == cudaErrorLaunchFailure);

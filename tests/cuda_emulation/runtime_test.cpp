@@ -90,6 +90,7 @@ TEST_CASE("host code that touches device memory ends with a message") {
   const Ending host_function = ending_of([&] {
     cudaLaunchHostFunc(
         stream, [](void* memory) { *static_cast<volatile float*>(memory) = 2.0F; }, array.get());
+    cudaStreamSynchronize(stream);
   });
   CHECK(host_function.signal == SIGSEGV);
   CHECK(cudaStreamDestroy(stream) == cudaSuccess);
