@@ -48,13 +48,16 @@ TEST_CASE("a letter of another length than expected is named") {
 }
 
 TEST_CASE("a rank that does not come is named after a while") {
-  Settings wanted = eight_devices(Streams::lazy);
-  wanted.patience = 0.2;
-  const Configured configured(wanted);
+  const Configured configured(eight_devices(Streams::lazy));
   const Findings findings;
   run_threads(3, [](const Rank& self) {
     const Counting memory(3, 0);
-    if (self.rank == 1) return 0;
+    if (self.rank == 1) {
+      Settings hasty = settings();
+      hasty.patience = 0.2;  // once all ranks are there
+      configure(hasty);
+      return 0;
+    }
     ncclAllReduce(memory.get(), memory.get(), 3, ncclFloat32, ncclSum, self.comm, self.stream);
     const cudaError_t error = cudaStreamSynchronize(self.stream);
     cudaDeviceReset();
