@@ -202,6 +202,9 @@ StepOutcome overflowing_step(const Settings& settings, int ranks, std::string* c
     device.reserve_workspace();
     Session session(settings, device, communicator, data.training.get(), nullptr);
     session.initialize();
+    // The weights may be changed when all ranks have gathered the initial ones.
+    std::int64_t nothing = 0;
+    communicator.all_reduce_sum({&nothing, 1});
     visit_weights(session.engine(), session.states(), [](const TensorPlace& tensor, std::int64_t, TensorView values) {
       const float factor = tensor.name.starts_with("layers.0") ? 1e22F : 1e-4F;
       for (std::int64_t i = 0; i < values.count; ++i) values.as<float>()[i] *= factor;
