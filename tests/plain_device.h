@@ -26,6 +26,9 @@ class PlainDevice : public Device {
               ledger_.remove(category, name, bytes);
             }};
   }
+  Buffer allocate_host(std::int64_t bytes, const std::string& name) override {
+    return allocate(bytes, MemoryCategory::data, name);
+  }
   MemoryLedger& ledger() override { return ledger_; }
 
   void prepare(const Operation&) override {}

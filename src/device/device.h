@@ -71,6 +71,9 @@ class Device {
   // Errors: UserError naming the category when memory does not suffice.
   virtual Buffer allocate(std::int64_t bytes, MemoryCategory category, const std::string& name) = 0;
   virtual MemoryLedger& ledger() = 0;
+  // Memory of the host that copies run from and to while the host goes on (pinned, where that matters). Not on the
+  // ledger, which is about the device's memory. Before it is written again, copies from it must be over.
+  virtual Buffer allocate_host(std::int64_t bytes, const std::string& name) = 0;
 
   // Tells the device an operation that will be run, with its shapes (pointers are ignored), so that it can make
   // its kernels and find the scratch memory they need. After the last call reserve_workspace() allocates it.

@@ -13,6 +13,9 @@ class DeviceDecorator : public Device {
   Buffer allocate(std::int64_t bytes, MemoryCategory category, const std::string& name) override {
     return inner_.allocate(bytes, category, name);
   }
+  Buffer allocate_host(std::int64_t bytes, const std::string& name) override {
+    return inner_.allocate_host(bytes, name);
+  }
   MemoryLedger& ledger() override { return inner_.ledger(); }
   void prepare(const Operation& operation) override { inner_.prepare(operation); }
   void reserve_workspace() override { inner_.reserve_workspace(); }

@@ -22,6 +22,12 @@ Buffer CountingDevice::allocate(std::int64_t bytes, MemoryCategory category, con
           [this, bytes, category, name] { ledger_.remove(category, name, bytes); }};
 }
 
+Buffer CountingDevice::allocate_host(std::int64_t bytes, const std::string& /*name*/) {
+  const std::uintptr_t address = next_address_;
+  next_address_ += static_cast<std::uintptr_t>((bytes + 63) / 64 * 64);
+  return {reinterpret_cast<void*>(address), bytes, {}};  // NOLINT(performance-no-int-to-ptr)
+}
+
 void CountingDevice::reserve_workspace() {
   workspace_ = allocate(scratch_(operations_), MemoryCategory::workspace, "kernels");
 }

@@ -17,6 +17,7 @@ class CountingDevice final : public Device {
   explicit CountingDevice(Scratch scratch, std::string description);
 
   Buffer allocate(std::int64_t bytes, MemoryCategory category, const std::string& name) override;
+  Buffer allocate_host(std::int64_t bytes, const std::string& name) override;
   MemoryLedger& ledger() override { return ledger_; }
   void prepare(const Operation& operation) override { operations_.push_back(operation); }
   void reserve_workspace() override;

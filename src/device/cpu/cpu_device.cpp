@@ -96,6 +96,13 @@ Buffer CpuDevice::allocate(std::int64_t bytes, MemoryCategory category, const st
           }};
 }
 
+Buffer CpuDevice::allocate_host(std::int64_t bytes, const std::string& name) {
+  const std::int64_t whole = round_up(std::max<std::int64_t>(bytes, 1), alignment);
+  void* const data = allocate_zeroed(whole);
+  if (data == nullptr) throw UserError("not enough memory: " + std::to_string(bytes) + " bytes for " + name);
+  return {data, bytes, [data, whole] { free_memory(data, whole); }};
+}
+
 void CpuDevice::prepare(const Operation& operation) { prepared_ = larger_of(prepared_, workspace_need(operation)); }
 
 void CpuDevice::reserve_workspace() {

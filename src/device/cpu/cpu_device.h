@@ -29,6 +29,7 @@ class CpuDevice : public Device {
   ~CpuDevice() override;
 
   Buffer allocate(std::int64_t bytes, MemoryCategory category, const std::string& name) override;
+  Buffer allocate_host(std::int64_t bytes, const std::string& name) override;
   MemoryLedger& ledger() override { return *ledger_; }
 
   void prepare(const Operation& operation) override;

@@ -1,0 +1,43 @@
+// The shared object's entry.
+#include "device/gpu/backend.h"
+
+#include <stdexcept>
+
+#include "device/cuda/cuda_device.h"
+#include "device/cuda/errors.h"
+
+namespace zt::cuda {
+namespace {
+
+class CudaBackend final : public GpuBackend {
+ public:
+  GpuSurvey survey() override {
+    GpuSurvey survey;
+    int devices = 0;
+    if (const cudaError_t status = cudaGetDeviceCount(&devices); status != cudaSuccess) {
+      survey.problem = describe(status, "cudaGetDeviceCount");
+      return survey;
+    }
+    for (int index = 0; index < devices; ++index) {
+      cudaDeviceProp properties{};
+      check(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
+      GpuInfo info;
+      info.name = properties.name;
+      info.capability = properties.major * 10 + properties.minor;
+      survey.devices.push_back(info);
+    }
+    return survey;
+  }
+  std::unique_ptr<Device> open(int index, const GpuOptions& options) override {
+    return std::make_unique<CudaDevice>(index, options);
+  }
+  std::unique_ptr<Communicator> nccl(Communicator&, Device&, bool) override { throw UserError("there is no NCCL"); }
+};
+
+}  // namespace
+}  // namespace zt::cuda
+
+extern "C" zt::GpuBackend* zerotrain_gpu_backend() {
+  static zt::cuda::CudaBackend backend;
+  return &backend;
+}
