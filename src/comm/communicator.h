@@ -100,6 +100,9 @@ class Communicator {
   // Host values, all ranks wait; always counted as control. Sums of integers (exact in any order); the root's bytes
   // to all; every rank's bytes (lengths may differ) to all, in rank order.
   virtual void all_reduce_sum(std::span<std::int64_t> values) = 0;
+  // The sums of integers in the device's memory, in the stream's order (here: the host waits for the stream and the
+  // peers); always counted as control.
+  virtual void sum_on_device(Device& device, Stream stream, std::int64_t* values, std::int64_t count);
   virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
   virtual std::vector<std::string> all_gather_strings(const std::string& mine) = 0;
   void barrier() {

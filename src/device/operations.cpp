@@ -44,6 +44,7 @@ std::string_view name_of(const Operation& operation) {
                                                                                          "sum_values",
                                                                                          "sum_squares",
                                                                                          "reduce_onto",
+                                                                                         "decide_update",
                                                                                          "adam_update",
                                                                                          "sgd_update",
                                                                                          "adagrad_update",
@@ -94,6 +95,7 @@ std::vector<ConstTensorView> outputs_of(const Operation& operation) {
                        return {op.parameter, op.sum_of_squares, op.published};
                      },
                      [](const SumValues&) -> Views { return {}; },
+                     [](const DecideUpdate&) -> Views { return {}; },
                      [](const SumSquares&) -> Views { return {}; },
                      [](const Checksum&) -> Views { return {}; },
                  },
