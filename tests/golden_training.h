@@ -18,7 +18,7 @@
 #include "golden_schedule.h"
 #include "train/plan.h"
 #include "train/session.h"
-#include "train/trainer.h"
+#include "train/compute.h"
 
 namespace zt::golden {
 

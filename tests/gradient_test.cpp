@@ -11,7 +11,7 @@
 #include "tiny_models.h"
 #include "train/plan.h"
 #include "train/session.h"
-#include "train/trainer.h"
+#include "train/compute.h"
 
 using namespace zt;
 using namespace zt::test;

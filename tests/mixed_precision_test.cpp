@@ -10,7 +10,7 @@
 #include "device/cpu/cpu_device.h"
 #include "golden_file.h"
 #include "train/session.h"
-#include "train/trainer.h"
+#include "train/compute.h"
 
 using namespace zt;
 

@@ -11,7 +11,7 @@
 #include "tiny_models.h"
 #include "train/curve.h"
 #include "train/session.h"
-#include "train/trainer.h"
+#include "train/compute.h"
 #include "zero/engine.h"
 
 using namespace zt;

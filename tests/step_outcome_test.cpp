@@ -10,7 +10,7 @@
 #include "train/curve.h"
 #include "train/diagnosis.h"
 #include "train/session.h"
-#include "train/trainer.h"
+#include "train/compute.h"
 
 using namespace zt;
 using namespace zt::test;
