@@ -2,6 +2,9 @@
 // promises, launches on the given stream and returns. Products are elsewhere (products.h).
 //
 // All are cut into blocks by shape alone: bits depend neither on the grid nor on which GPU of a kind runs them.
+// Fill, Cast, Initialize, DropoutForward, ReduceOnto, the optimizers' steps, SumValues, SumSquares, Checksum and the
+// gradient of SquaredError give the CPU's bits, normal numbers those of a CPU with fused multiplication and addition
+// (AVX2 and above). Of NaN that is true for Cast and Checksum; arithmetic makes NaN of the GPU's own.
 // Errors: RunError for what CUDA reports at the launch.
 #pragma once
 
