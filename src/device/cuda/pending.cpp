@@ -25,12 +25,6 @@ void run(const AdagradUpdate&, const Launch&) { missing(); }
 void run(const Checksum&, const Launch&) { missing(); }
 
 // Rows.
-void run(const BiasGradient&, const Launch&) { missing(); }
-void run(const EmbeddingForward&, const Launch&) { missing(); }
-void run(const EmbeddingBackward&, const Launch&) { missing(); }
-void run(const LayerNormForward&, const Launch&) { missing(); }
-void run(const LayerNormBackward&, const Launch&) { missing(); }
-void run(const CrossEntropy&, const Launch&) { missing(); }
 void run(const SquaredError&, const Launch&) { missing(); }
 
 // Attention.
