@@ -9,20 +9,22 @@ constexpr int warps = 8;  // of a block, each with work of its own
 
 struct ForwardArguments {
   EmbeddingForward op;
+  Dropper dropper;
   bool whole;           // rows of `out` are made of aligned packs
   bool tables_aligned;  // so are the tables' addresses
 };
 
-// A warp has a row of `out`.
+// A warp has a row of `out`. There are less than 2^31 of them.
 template <typename T>
-__global__ void __launch_bounds__(32 * warps) embedding_forward_kernel(ForwardArguments arguments) {
+__global__ void __launch_bounds__(32 * warps, 4) embedding_forward_kernel(ForwardArguments arguments) {
   constexpr int size = Pack<T>::size;
   const EmbeddingForward& op = arguments.op;
   const int columns = static_cast<int>(op.columns);
-  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * warps + threadIdx.x / 32;
-  if (row >= op.batch * op.length) return;
+  const unsigned number = blockIdx.x * warps + threadIdx.x / 32;
+  if (number >= op.batch * op.length) return;
+  const std::int64_t row = number;
   const std::int64_t token_start = static_cast<std::int64_t>(op.tokens[row]) * op.columns;
-  const std::int64_t position_start = row % op.length * op.columns;
+  const std::int64_t position_start = number % static_cast<unsigned>(op.length) * op.columns;
   T* out = static_cast<T*>(op.out.data) + row * op.columns;
   const bool tables_whole = arguments.whole && arguments.tables_aligned;
 #pragma unroll 2
@@ -34,7 +36,7 @@ __global__ void __launch_bounds__(32 * warps) embedding_forward_kernel(ForwardAr
     load_floats(op.position_table, position_start + at, valid, tables_whole, position);
 #pragma unroll
     for (int k = 0; k < size; ++k) token[k] += position[k];
-    drop(token, op.dropout, row * op.columns + at);
+    arguments.dropper.apply(token, row * op.columns + at);
     Pack<T> pack;
 #pragma unroll
     for (int k = 0; k < size; ++k) pack.values[k] = from_float<T>(token[k]);
@@ -54,7 +56,7 @@ struct GatherArguments {
   // length.
   SortedPositions sorted;
   std::int64_t batch, length;
-  Dropout dropout;
+  Dropper dropper;
 };
 
 // Adds the packs of 32 rows, of which lane l knows the l-th, to the sums; `loads` of them are under way at once.
@@ -81,18 +83,18 @@ __device__ __forceinline__ void add_rows(const GatherArguments& arguments, std::
       float gradient[size];
 #pragma unroll
       for (int k = 0; k < size; ++k) gradient[k] = to_float(packs[i].values[k]);
-      if constexpr (drops) drop(gradient, arguments.dropout, rows[i] * arguments.columns + at);
+      if constexpr (drops) arguments.dropper.apply(gradient, rows[i] * arguments.columns + at);
 #pragma unroll
       for (int k = 0; k < size; ++k) sums[k] = __fadd_rn(sums[k], gradient[k]);
     }
   }
 }
 
-// A warp has 32 packs of the columns of one item.
+// A warp has 32 packs of the columns, a tile, of one item. Items times tiles are less than 2^31.
 template <typename T, bool drops>
-__global__ void __launch_bounds__(32 * warps) gather_gradients_kernel(GatherArguments arguments, std::int64_t tiles) {
+__global__ void __launch_bounds__(32 * warps, 2) gather_gradients_kernel(GatherArguments arguments, unsigned tiles) {
   constexpr int size = Pack<T>::size;
-  const std::int64_t work = static_cast<std::int64_t>(blockIdx.x) * warps + threadIdx.x / 32;
+  const unsigned work = blockIdx.x * warps + threadIdx.x / 32;
   const std::int64_t item = work / tiles;
   if (item >= arguments.items) return;
   const int columns = static_cast<int>(arguments.columns);
@@ -121,9 +123,9 @@ __global__ void __launch_bounds__(32 * warps) gather_gradients_kernel(GatherArgu
 
 template <typename T>
 void gather_gradients(const GatherArguments& arguments, const Launch& where) {
-  const std::int64_t tiles = (arguments.columns + 32 * Pack<T>::size - 1) / (32 * Pack<T>::size);
+  const unsigned tiles = blocks_for(arguments.columns, 32 * Pack<T>::size);
   launch("gradient of an embedding",
-         arguments.dropout.probability > 0.0F ? gather_gradients_kernel<T, true> : gather_gradients_kernel<T, false>,
+         arguments.dropper.probability > 0.0F ? gather_gradients_kernel<T, true> : gather_gradients_kernel<T, false>,
          blocks_for(arguments.items * tiles, warps), 32 * warps, 0, where, arguments, tiles);
 }
 
@@ -131,7 +133,7 @@ void gather_gradients(const GatherArguments& arguments, const Launch& where) {
 
 void run(const EmbeddingForward& op, const Launch& where) {
   by_type(op.out.dtype, [&]<typename T>(T*) {
-    const ForwardArguments arguments{op, are_whole<T>(op.columns, op.out.data),
+    const ForwardArguments arguments{op, Dropper(op.dropout), are_whole<T>(op.columns, op.out.data),
                                      is_aligned(op.token_table.data) && is_aligned(op.position_table.data)};
     launch("embedding", embedding_forward_kernel<T>, blocks_for(op.batch * op.length, warps), 32 * warps, 0, where,
            arguments);
@@ -151,7 +153,7 @@ void run(const EmbeddingBackward& op, const Launch& where) {
                               .sorted = {},
                               .batch = op.batch,
                               .length = op.length,
-                              .dropout = op.dropout};
+                              .dropper = Dropper(op.dropout)};
     if (op.d_token_table) {
       arguments.sorted = sort_positions(op.tokens, op.batch * op.length, op.vocabulary, where);
       gather_gradients<T>(arguments, where);

@@ -14,25 +14,27 @@ constexpr int warps_of_block = 4;  // Plan::warp
 
 struct Arguments {
   LayerNormForward op;
+  Dropper dropper;
   bool whole;            // rows are made of aligned packs
   bool weights_aligned;  // so are weight and bias
 };
 
 // The rounded sum, which is stored; or `in` as it is.
 template <typename T>
-__device__ __forceinline__ Pack<T> sum_of(const LayerNormForward& op, std::int64_t row, int at, bool whole, Pack<T> in,
+__device__ __forceinline__ Pack<T> sum_of(const Arguments& arguments, std::int64_t row, int at, Pack<T> in,
                                           const Pack<T>& delta) {
   constexpr int size = Pack<T>::size;
+  const LayerNormForward& op = arguments.op;
   if (op.delta.data == nullptr) return in;
   const std::int64_t start = row * op.columns;
   float change[size];
 #pragma unroll
   for (int k = 0; k < size; ++k) change[k] = to_float(delta.values[k]);
-  drop(change, op.dropout, start + at);
+  arguments.dropper.apply(change, start + at);
   // Not fused with dropout's multiplication: the sum has the same bits on every device.
 #pragma unroll
   for (int k = 0; k < size; ++k) in.values[k] = from_float<T>(__fadd_rn(to_float(in.values[k]), change[k]));
-  store_row_pack(static_cast<T*>(op.sum.data) + start, at, static_cast<int>(op.columns), whole, in);
+  store_row_pack(static_cast<T*>(op.sum.data) + start, at, static_cast<int>(op.columns), arguments.whole, in);
   return in;
 }
 
@@ -102,7 +104,7 @@ __global__ void __launch_bounds__(plan == Plan::warp ? 32 * warps_of_block : mos
     for (int at = thread * size; at < columns; at += stride) {
       Pack<T> change{};
       if (delta != nullptr) change = load_row_pack(delta, at, columns, arguments.whole);
-      add_to_total(sum_of(op, row, at, arguments.whole, load_row_pack(in, at, columns, arguments.whole), change));
+      add_to_total(sum_of(arguments, row, at, load_row_pack(in, at, columns, arguments.whole), change));
     }
   } else {
     Pack<T> changes[held_packs];
@@ -112,7 +114,7 @@ __global__ void __launch_bounds__(plan == Plan::warp ? 32 * warps_of_block : mos
 #pragma unroll
       for (int i = 0; i < held_packs; ++i) {
         const int at = thread * size + i * stride;
-        if (at < columns) held[i] = sum_of(op, row, at, arguments.whole, held[i], changes[i]);
+        if (at < columns) held[i] = sum_of(arguments, row, at, held[i], changes[i]);
       }
     }
     for_packs([&](int, const Pack<T>& pack) { add_to_total(pack); });
@@ -141,7 +143,8 @@ __global__ void __launch_bounds__(plan == Plan::warp ? 32 * warps_of_block : mos
 void run(const LayerNormForward& op, const Launch& where) {
   if (op.columns == 0) return;
   by_type(op.in.dtype, [&]<typename T>(T*) {
-    const Arguments arguments{op, are_whole<T>(op.columns, op.in.data, op.delta.data, op.sum.data, op.out.data),
+    const Arguments arguments{op, Dropper(op.dropout),
+                              are_whole<T>(op.columns, op.in.data, op.delta.data, op.sum.data, op.out.data),
                               is_aligned(op.weight.data) && is_aligned(op.bias.data)};
     const std::int64_t packs = (op.columns + Pack<T>::size - 1) / Pack<T>::size;
     const std::int64_t threads = (packs + held_packs - 1) / held_packs;

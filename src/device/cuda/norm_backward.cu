@@ -7,6 +7,7 @@ namespace {
 
 struct Arguments {
   LayerNormBackward op;
+  Dropper dropper;
   bool whole;           // rows are made of aligned packs
   bool weight_aligned;  // so is the weight
 };
@@ -51,7 +52,7 @@ __device__ __forceinline__ void store_gradients(const Arguments& arguments, std:
   float change[size];
 #pragma unroll
   for (int k = 0; k < size; ++k) change[k] = to_float(out.values[k]);
-  drop(change, op.dropout, start + at);
+  arguments.dropper.apply(change, start + at);
 #pragma unroll
   for (int k = 0; k < size; ++k) out.values[k] = from_float<T>(change[k]);
   store_row_pack(static_cast<T*>(op.d_delta.data) + start, at, columns, arguments.whole, out);
@@ -231,7 +232,8 @@ void run(const LayerNormBackward& op, const Launch& where) {
   const bool wants_sums = op.d_weight || op.d_bias;
   by_type(op.in.dtype, [&]<typename T>(T*) {
     const Arguments arguments{
-        op, are_whole<T>(op.columns, op.in.data, op.d_out.data, op.d_residual.data, op.d_in.data, op.d_delta.data),
+        op, Dropper(op.dropout),
+        are_whole<T>(op.columns, op.in.data, op.d_out.data, op.d_residual.data, op.d_in.data, op.d_delta.data),
         is_aligned(op.weight.data)};
     if (fits) {
       run_usual<T>(arguments, (op.columns + Pack<T>::size - 1) / Pack<T>::size, cut, d_weights, d_biases, where);

@@ -1,5 +1,5 @@
 // What kernels that work on rows have in common: 16 bytes of a row at once, or as many of its elements as there are;
-// vectors and results of any format; dropout of consecutive elements. For .cu files only.
+// vectors and results of any format. For .cu files only.
 //
 // A row is cut into packs of 16 bytes from its start whether or not memory is aligned to them ("whole": all packs of
 // all rows are, and no pack is cut short by the row's end), so alignment never changes the order of a sum. Columns are
@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "device/cuda/dropper.h"
 #include "device/cuda/kernel_support.h"
 
 namespace zt::cuda {
@@ -134,40 +135,6 @@ __device__ __forceinline__ void store_results(const TensorView& out, std::int64_
     case DType::bf16: store_converted(static_cast<__nv_bfloat16*>(out.data) + at, valid, whole, values, add); return;
     case DType::f16: store_converted(static_cast<__half*>(out.data) + at, valid, whole, values, add); return;
     case DType::f32: store_converted(static_cast<float*>(out.data) + at, valid, whole, values, add); return;
-  }
-}
-
-// Dropout of the N elements from `first` on, counted from the first element of the micro-batch.
-template <int N>
-__device__ __forceinline__ void drop(float (&values)[N], const Dropout& dropout, std::int64_t first) {
-  if (dropout.probability <= 0.0F) return;
-  const float scale = 1.0F / (1.0F - dropout.probability);
-  const auto index = static_cast<std::uint64_t>(dropout.first_sample * dropout.elements_per_sample + first);
-  if (index % 4 == 0) {
-    // Four elements share a block of random words.
-#pragma unroll
-    for (int k = 0; k < N; k += 4) {
-      const RandomBlock block = random_block(dropout.key, index / 4 + static_cast<unsigned>(k / 4));
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        values[k + j] = uniform_of(block.words[j]) < dropout.probability ? 0.0F : __fmul_rn(values[k + j], scale);
-      }
-    }
-    return;
-  }
-#pragma unroll 1
-  for (int k = 0; k < N; ++k) {
-    const std::uint64_t here = index + static_cast<unsigned>(k);
-    const RandomBlock block = random_block(dropout.key, here / 4);
-    const auto word = static_cast<int>(here % 4);
-    // Registers have no index.
-    const std::uint32_t low = word == 0 ? block.words[0] : block.words[1];
-    const std::uint32_t high = word == 2 ? block.words[2] : block.words[3];
-    const bool dropped = uniform_of(word < 2 ? low : high) < dropout.probability;
-#pragma unroll
-    for (int j = 0; j < N; ++j) {
-      if (j == k) values[j] = dropped ? 0.0F : __fmul_rn(values[j], scale);
-    }
   }
 }
 
