@@ -9,14 +9,6 @@ namespace {
 [[noreturn]] void missing() { throw std::logic_error("this operation has no CUDA kernel"); }
 }  // namespace
 
-// Rows.
-void run(const BiasGradient&, const Launch&) { missing(); }
-void run(const EmbeddingForward&, const Launch&) { missing(); }
-void run(const EmbeddingBackward&, const Launch&) { missing(); }
-void run(const LayerNormForward&, const Launch&) { missing(); }
-void run(const LayerNormBackward&, const Launch&) { missing(); }
-void run(const CrossEntropy&, const Launch&) { missing(); }
-
 // Attention.
 void run(const AttentionForward&, const Launch&) { missing(); }
 void run(const AttentionBackward&, const Launch&) { missing(); }

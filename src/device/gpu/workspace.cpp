@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "device/gpu/chunks.h"
+
 namespace zt::gpu {
 namespace {
 
@@ -11,6 +13,19 @@ std::int64_t scratch(const T& /*operation*/) {
 }
 
 std::int64_t scratch(const MatMul& /*operation*/) { return product_workspace; }
+
+constexpr auto float_bytes = static_cast<std::int64_t>(sizeof(float));
+
+std::int64_t scratch(const BiasGradient& op) {
+  return column_sum_chunks(op.rows, op.columns, op.d_out.dtype).chunks * partial_stride(op.columns) * float_bytes;
+}
+std::int64_t scratch(const LayerNormBackward& op) {
+  const RowChunks cut = norm_backward_fits(op.columns, op.in.dtype)
+                            ? norm_backward_chunks(op.rows)
+                            : column_sum_chunks(op.rows, op.columns, op.in.dtype);
+  return 2 * cut.chunks * partial_stride(op.columns) * float_bytes;
+}
+std::int64_t scratch(const EmbeddingBackward& op) { return token_sort_bytes(op.batch * op.length, op.vocabulary); }
 
 }  // namespace
 
