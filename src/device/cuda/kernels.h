@@ -42,6 +42,7 @@ void run(const SumSquares& op, const Launch& launch);
 // fp32 and none of the sources beyond that number lies in acc's memory, else RunError.
 constexpr std::size_t reduce_onto_sources = 1024;
 void run(const ReduceOnto& op, const Launch& launch);
+void run(const DecideUpdate& op, const Launch& launch);
 void run(const AdamUpdate& op, const Launch& launch);
 void run(const SgdUpdate& op, const Launch& launch);
 void run(const AdagradUpdate& op, const Launch& launch);

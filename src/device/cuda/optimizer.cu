@@ -105,7 +105,8 @@ template <class Optimizer>
 struct UpdateBody {
   static constexpr int moments = Optimizer::moments;
   Optimizer optimizer;
-  float factor;
+  float factor_of_host;
+  const UpdateDecision* decision;  // null: the host has decided
   AnyTensor gradient, parameter, published;
   AnyTensor moment[moments + 1];
 
@@ -127,6 +128,8 @@ struct UpdateBody {
 
   template <int N>
   __device__ __forceinline__ void store(std::int64_t i, const Loaded<N>& loaded) const {
+    if (decision != nullptr && decision->apply == 0) return;
+    const float factor = decision != nullptr ? decision->factor : factor_of_host;
     const Floats<N> g = gradient.floats<N>(loaded.gradient);
     Floats<N> p = parameter.floats<N>(loaded.parameter);
     Floats<N> s[moments + 1];
@@ -151,7 +154,7 @@ struct UpdateBody {
 
 template <class Optimizer, class Op>
 void update(const char* name, const Op& op, std::initializer_list<TensorView> moments, const Launch& where) {
-  UpdateBody<Optimizer> body{Optimizer(op), op.factor, op.gradient, op.parameter, op.published, {}};
+  UpdateBody<Optimizer> body{Optimizer(op), op.factor, op.decision, op.gradient, op.parameter, op.published, {}};
   bool packed = can_pack<4>({op.gradient, op.parameter, op.published});
   int k = 0;
   for (const TensorView& moment : moments) {
