@@ -114,6 +114,10 @@ class Communicator {
   // message is written to stderr and the world is ended here; for local ranks the launcher writes it.
   virtual void abort(int exit_code, const std::string& message) noexcept = 0;
 
+  // Not collective, does not wait, may be called by any thread: throws PeerFailed if a peer is known to have failed or
+  // to be lost. For who waits for something else than this communicator (a GPU that waits for other GPUs).
+  virtual void check_peers() {}
+
   virtual void set_purpose(Purpose purpose) = 0;
   virtual const CommunicationCounts& counts() const = 0;
   // Resident bytes of peers' memory that this process has mapped.
