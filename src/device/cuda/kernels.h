@@ -35,6 +35,9 @@ void run(const CrossEntropy& op, const Launch& launch);
 void run(const SquaredError& op, const Launch& launch);
 void run(const SumValues& op, const Launch& launch);
 void run(const SumSquares& op, const Launch& launch);
+// The span of sources is read before run() returns. Up to reduce_onto_sources are added in one launch; more if acc is
+// fp32 and none of the sources beyond that number lies in acc's memory, else RunError.
+constexpr std::size_t reduce_onto_sources = 1024;
 void run(const ReduceOnto& op, const Launch& launch);
 void run(const AdamUpdate& op, const Launch& launch);
 void run(const SgdUpdate& op, const Launch& launch);
