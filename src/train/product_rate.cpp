@@ -15,15 +15,17 @@ class ProductsOnly final : public DeviceDecorator {
  public:
   using DeviceDecorator::DeviceDecorator;
   void run(Stream stream, const Operation& operation) override {
-    if (!std::holds_alternative<MatMul>(operation)) {
-      // Collectives fold gradients from inside their calls; what they leave is not looked at.
-      return;
-    }
+    const auto* const product = std::get_if<MatMul>(&operation);
+    // Collectives fold gradients from inside their calls; what they leave is not looked at.
+    if (product == nullptr) return;
+    MatMul plain = *product;
+    plain.activated = {};
+    plain.activation_input = {};
     const auto start = std::chrono::steady_clock::now();
-    inner().run(stream, operation);
+    inner().run(stream, plain);
     inner().synchronize(inner().record(stream));
     seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    flops_ += product_flops(operation);
+    flops_ += product_flops(plain);
   }
   double rate() const { return seconds_ > 0.0 ? flops_ / seconds_ : 0.0; }
 
