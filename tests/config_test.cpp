@@ -473,8 +473,12 @@ TEST_CASE("the printed config has no auto, and read again gives the same") {
   };
   for (const auto& texts : configs) {
     ResolvedConfig first = resolve_texts(texts);
-    settle(first,
-           {.vocab_size = 256, .threads = 2, .communicator = "shared", .ranks_per_node = 1, .instruction_set = "avx2"});
+    settle(first, {.vocab_size = 256,
+                   .device_type = "cpu",
+                   .threads = 2,
+                   .communicator = "shared",
+                   .ranks_per_node = 1,
+                   .instruction_set = "avx2"});
     CHECK(first.settings.device.threads == 2);
     const std::string text = first.json.dump(2);
     INFO(text);

@@ -68,6 +68,7 @@ int prove(ResolvedConfig config, const CommandLine& line) {
   for (const std::string& notice : dataset.notices) std::fprintf(stderr, "notice: %s\n", notice.c_str());
   if (dataset.vocab_size > 0)
     settle(config, {.vocab_size = dataset.vocab_size,
+                    .device_type = {},
                     .threads = {},
                     .communicator = {},
                     .ranks_per_node = {},
@@ -92,15 +93,15 @@ int prove(ResolvedConfig config, const CommandLine& line) {
                  static_cast<long long>(settings.batch.micro), static_cast<long long>(config.settings.batch.micro));
   }
 
-  if (!json) {
+  const auto print_head = [&](const std::string& device) {
     const Precision precision = make_precision(settings.precision, settings.batch.accumulation);
     std::printf("%d steps in %s, global batch %lld = micro-batches of %lld, gradients summed in %s, %s\n", steps,
                 settings.precision.preset.c_str(), static_cast<long long>(settings.batch.train),
                 static_cast<long long>(settings.batch.micro), std::string(name_of(precision.accumulator)).c_str(),
-                std::string(cpu::name_of(cpu::instruction_level())).c_str());
+                device.c_str());
     std::printf("%5s %5s %4s  %-15s %7s  %-16s  %-9s %s\n", "ranks", "stage", "A", "last loss", "skipped", "weights",
                 "bytes", "elements sent");
-  }
+  };
   nlohmann::ordered_json table = nlohmann::ordered_json::array();
   std::optional<Curve> first;
   bool all_same = true;
@@ -109,7 +110,10 @@ int prove(ResolvedConfig config, const CommandLine& line) {
     for (const int stage : stages) {
       const Settings here = at(settings, count, stage);
       const Curve curve = trace_curve(here, dataset, count);
-      if (!first) first = curve;
+      if (!first) {
+        first = curve;
+        if (!json) print_head(curve.device);
+      }
       const bool same = curve.same_bits(*first);
       all_same = all_same && same;
       as_planned = as_planned && curve.held == curve.plan.memory && curve.elements_sent == curve.elements_planned;

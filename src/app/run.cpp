@@ -18,6 +18,8 @@
 #include "core/process.h"
 #include "data/source.h"
 #include "device/cpu/instruction_set.h"
+#include "device/gpu/driver.h"
+#include "train/compute.h"
 #include "train/plan.h"
 #include "train/report.h"
 #include "train/trainer.h"
@@ -28,6 +30,7 @@ namespace {
 
 ResolvedConfig resolve(const CommandLine& line, int world_size) {
   ResolveOptions options;
+  options.expects_gpu = gpu_driver_is_installed();
   options.bf16_is_fast = cpu::detected_instruction_level() >= cpu::InstructionLevel::avx512_bf16;
   options.output_dir = line.output;
   return resolve_config(line.configs, line.sets, world_size, options);
@@ -48,7 +51,7 @@ Dataset open_data(const Settings& settings) {
 }
 
 // Values that a run finds out for itself, as this process would choose them for a world of `ranks`.
-void settle_here(ResolvedConfig& config, const Dataset& dataset, int ranks) {
+void settle_here(ResolvedConfig& config, const Dataset& dataset, int ranks, const ComputeChoice& choice) {
   cpu::InstructionLevel level = cpu::detected_instruction_level();
   if (const auto asked = cpu::instruction_level_from(config.settings.device.instruction_set))
     level = std::min(level, *asked);
@@ -57,20 +60,23 @@ void settle_here(ResolvedConfig& config, const Dataset& dataset, int ranks) {
   LateValues values;
   if (dataset.vocab_size > 0) values.vocab_size = dataset.vocab_size;
   values.threads = threads;
-  values.communicator = config.settings.device.communicator == "mpi" ? "mpi" : "shared";
+  values.device_type = choice.type;
+  values.communicator = choice.communicator;
   values.ranks_per_node = config.settings.device.ranks_per_node;
   values.instruction_set = std::string(cpu::name_of(level));
   settle(config, values);
 }
 
 void print_plan(ResolvedConfig config, const Dataset& dataset, int ranks) {
-  settle_here(config, dataset, ranks);
+  const ComputeChoice choice = plan_compute(config.settings.device, ranks);
+  settle_here(config, dataset, ranks, choice);
   refuse_absurd_sizes(config.settings);
   if (const auto level = cpu::instruction_level_from(config.settings.device.instruction_set)) {
     cpu::limit_instruction_set(*level);
   }
-  const Plan plan = make_plan(config.settings, 0, ranks, config.settings.device.ranks_per_node,
-                              scratch_of_device(config.settings.device));
+  int ranks_on_node = config.settings.device.ranks_per_node;
+  if (choice.type == "cuda") ranks_on_node = choice.communicator == "nccl" ? 1 : ranks;
+  const Plan plan = make_plan(config.settings, 0, ranks, ranks_on_node, scratch_of_device(config.settings.device));
   for (const std::string& notice : config.notices) std::fprintf(stderr, "notice: %s\n", notice.c_str());
   for (const std::string& notice : dataset.notices) std::fprintf(stderr, "notice: %s\n", notice.c_str());
   for (const std::string& text : plan_tables(config.settings, plan)) std::printf("%s\n", text.c_str());
@@ -152,6 +158,12 @@ class Run {
   // Data, and the plan of the run: what cannot fit this machine is refused before anything is made, and where the
   // plan does not depend on the data, before they are made, too.
   void open_data_that_fits(int world_size, int ranks_here) {
+    // Whether a GPU has room each rank sees for itself; its driver must not be started before ranks are forked.
+    const std::string& device = config_.settings.device.type;
+    if (device == "cuda" || (device == "auto" && gpu_driver_is_installed())) {
+      dataset_ = open_data(config_.settings);
+      return;
+    }
     const bool vocabulary_is_known = config_.settings.model.type != "gpt" || config_.settings.model.gpt.vocab_size > 0;
     if (vocabulary_is_known) check_fit({}, world_size, ranks_here);
     dataset_ = open_data(config_.settings);
@@ -160,7 +172,9 @@ class Run {
   void check_fit(const Dataset& dataset, int world_size, int ranks_here) const {
     refuse_absurd_sizes(config_.settings);
     ResolvedConfig config = config_;
-    settle_here(config, dataset, world_size);
+    ComputeChoice cpu;
+    cpu.communicator = config.settings.device.communicator == "mpi" ? "mpi" : "shared";
+    settle_here(config, dataset, world_size, cpu);
     // Without the scratch memory of products: their library must not be woken before ranks are forked and have agreed
     // on an instruction set. Each rank checks again, with it.
     const ScratchBytes none = [](const std::vector<Operation>&) { return std::int64_t{0}; };
@@ -213,7 +227,7 @@ int run(int argc, const char* const* argv, std::chrono::steady_clock::time_point
     if (line.dry_run) {
       print_plan(config, dataset, ranks);
     } else {
-      settle_here(config, dataset, ranks);
+      settle_here(config, dataset, ranks, plan_compute(config.settings.device, ranks));
       std::printf("%s\n", config.json.dump(2).c_str());
     }
     return 0;

@@ -131,8 +131,7 @@ void add_training(std::vector<Key>& t) {
                   .refusing("local", "this version adds micro-batches up in global order only: use \"global\""));
   t.push_back(used_key(choice, "training.communication_order", "order in which ranks' gradients are added up")
                   .standard("exact")
-                  .one_of({"exact"})
-                  .refusing("fast", "this version adds gradients up in rank order only: use \"exact\""));
+                  .one_of({"exact", "fast"}));
 }
 
 void add_guards(std::vector<Key>& t) {
@@ -163,25 +162,23 @@ void add_guards(std::vector<Key>& t) {
 }
 
 void add_device(std::vector<Key>& t) {
-  const std::string no_gpu = "this build has the CPU only: use \"shared\" or \"mpi\", or leave it \"auto\"";
   t.push_back(used_key(section, "device", "what the run computes on"));
-  t.push_back(used_key(choice, "device.type", "auto: cpu in this build")
+  t.push_back(used_key(choice, "device.type", "cuda: one NVIDIA GPU a rank; auto: cuda if every rank has one, else cpu")
                   .standard("auto")
                   .or_auto()
-                  .one_of({"cpu"})
-                  .refusing("cuda", "this build has the CPU only: use \"cpu\" or \"auto\"")
-                  .refusing("gpu", "this build has the CPU only: use \"cpu\" or \"auto\""));
+                  .one_of({"cpu", "cuda"})
+                  .refusing("gpu", "GPUs are \"cuda\""));
   t.push_back(used_key(integer, "device.threads", "threads of a rank; auto: its share of the cores")
                   .standard("auto")
                   .or_auto()
                   .at_least(1)
                   .at_most(4096));
-  t.push_back(used_key(choice, "device.communicator", "shared (memory of one machine) or mpi")
-                  .standard("auto")
-                  .or_auto()
-                  .one_of({"shared", "mpi"})
-                  .refusing("nccl", no_gpu)
-                  .refusing("staged", no_gpu));
+  t.push_back(
+      used_key(choice, "device.communicator",
+               "on CPUs shared (memory of one machine) or mpi; on GPUs nccl, or staged through the host's memory")
+          .standard("auto")
+          .or_auto()
+          .one_of({"shared", "mpi", "nccl", "staged"}));
   t.push_back(
       used_key(integer, "device.ranks_per_node", "pretend that a node holds so many ranks; 0, auto: as they are")
           .standard("auto")
@@ -192,6 +189,10 @@ void add_device(std::vector<Key>& t) {
                   .standard("auto")
                   .or_auto()
                   .one_of({"baseline", "avx2", "avx512", "avx512_bf16"}));
+  t.push_back(used_key(boolean, "device.tf32", "cuda: fp32 products on tensor cores, with 10 bits of mantissa")
+                  .standard(false));
+  t.push_back(used_key(boolean, "device.gelu_epilogue", "cuda: GELU and its derivative are computed within products")
+                  .standard(false));
 }
 
 }  // namespace

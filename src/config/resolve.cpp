@@ -126,6 +126,7 @@ void settle(ResolvedConfig& config, const LateValues& values) {
     config.json["model"]["vocab_size"] = *values.vocab_size;
   }
   Json& device = config.json["device"];
+  if (values.device_type) device["type"] = settings.device.type = *values.device_type;
   if (values.threads) device["threads"] = settings.device.threads = *values.threads;
   if (values.communicator) device["communicator"] = settings.device.communicator = *values.communicator;
   if (values.ranks_per_node) device["ranks_per_node"] = settings.device.ranks_per_node = *values.ranks_per_node;

@@ -21,7 +21,9 @@ struct ResolvedConfig {
 };
 
 struct ResolveOptions {
-  bool bf16_is_fast = false;              // decides precision where both sections say "auto"
+  // These decide precision where both sections say "auto":
+  bool bf16_is_fast = false;              // on the CPU
+  bool expects_gpu = false;               // device.type "auto" will be a GPU, on which it is
   std::optional<std::string> output_dir;  // --output; replaces training.output_dir
   std::filesystem::path current_directory = std::filesystem::current_path();
 };
@@ -34,6 +36,7 @@ ResolvedConfig resolve_config(const std::vector<std::string>& files, const std::
 // they are given, these keys are 0 or "auto" in settings and "auto" in json.
 struct LateValues {
   std::optional<std::int64_t> vocab_size = std::nullopt;
+  std::optional<std::string> device_type = std::nullopt;
   std::optional<int> threads = std::nullopt;
   std::optional<std::string> communicator = std::nullopt;
   std::optional<int> ranks_per_node = std::nullopt;

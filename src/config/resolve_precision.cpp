@@ -63,8 +63,10 @@ void Resolver::resolve_precision() {
     if (!other.empty()) {
       set_auto("bf16.enabled", false, "since " + other + " is enabled");
     } else {
-      set_auto("bf16.enabled", options_.bf16_is_fast,
-               options_.bf16_is_fast ? "the device is fast at it" : "the device is not fast at it: training in fp32");
+      const bool on_gpu = known({"device.type"}) ? get<std::string>("device.type") == "cuda" : options_.expects_gpu;
+      const bool is_fast = on_gpu || options_.bf16_is_fast;
+      set_auto("bf16.enabled", is_fast,
+               is_fast ? "the device is fast at it" : "the device is not fast at it: training in fp32");
     }
   }
   std::vector<std::string> enabled;

@@ -159,12 +159,36 @@ void Resolver::tell_idle_keys() {
   }
 }
 
+void Resolver::check_device() {
+  if (!known({"device.type"})) return;
+  const bool cpu = get<std::string>("device.type") == "cpu";
+  if (known({"device.communicator"})) {
+    const auto communicator = get<std::string>("device.communicator");
+    const bool for_gpus = communicator == "nccl" || communicator == "staged";
+    if (cpu && for_gpus) {
+      problem("device.communicator",
+              "found " + shown("device.communicator") +
+                  ", which is for GPUs, and device.type is \"cpu\"; use \"shared\" or \"mpi\", or "
+                  "leave it \"auto\"");
+    } else if (!cpu && !for_gpus && get<std::string>("device.type") == "cuda") {
+      problem("device.communicator",
+              "found " + shown("device.communicator") +
+                  ", which is for CPUs, and device.type is \"cuda\"; use \"nccl\" or \"staged\", or "
+                  "leave it \"auto\"");
+    }
+  }
+  if (!cpu) return;
+  for (const char* key : {"device.tf32", "device.gelu_epilogue"}) {
+    if (known({key}) && get<bool>(key)) notice(key, "has no effect: device.type is \"cpu\"");
+  }
+}
+
 void Resolver::resolve_rest() {
   set_auto("gradient_clipping", 1.0);
   if (!given("gradient_clipping") && !checked_.wrong.contains("gradient_clipping")) {
     notice("gradient_clipping", "0 by default, off (newer versions of DeepSpeed: 1.0)");
   }
-  if (holds_auto("device.type")) values_["device.type"] = "cpu";  // the only one of this build
+  check_device();
   tell_idle_keys();
   if (is("model.type", "mlp") && known({"training.sample_prompt"}) &&
       !get<std::string>("training.sample_prompt").empty()) {

@@ -51,6 +51,7 @@ class Resolver {
   void resolve_zero();
   void resolve_guards();
   void resolve_rest();
+  void check_device();
   void tell_idle_keys();
 
   OptimizerSettings optimizer_settings() const;

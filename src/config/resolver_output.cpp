@@ -134,6 +134,7 @@ Settings Resolver::to_settings() const {
   s.training.checkpoints_to_keep = integer("training.checkpoints_to_keep");
   s.training.output_dir = word("training.output_dir");
   s.training.sample_prompt = word("training.sample_prompt");
+  s.training.fast_communication = word("training.communication_order") == "fast";
   s.training.local_accumulation = word("training.gradient_accumulation_order") == "local";
   s.checkpoint_every = integer("activation_checkpointing.every");
 
@@ -142,6 +143,8 @@ Settings Resolver::to_settings() const {
   s.device.communicator = word("device.communicator");
   s.device.ranks_per_node = static_cast<int>(integer_or_0("device.ranks_per_node"));
   s.device.instruction_set = word("device.instruction_set");
+  s.device.tf32 = get<bool>("device.tf32");
+  s.device.gelu_epilogue = get<bool>("device.gelu_epilogue");
   return s;
 }
 

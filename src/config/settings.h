@@ -167,14 +167,17 @@ struct TrainingSettings {
   std::string output_dir;           // absolute
   std::string sample_prompt;        // gpt: empty: no sample at the end
   bool local_accumulation = false;  // gradient_accumulation_order "local"
+  bool fast_communication = false;  // communication_order "fast"
 };
 
 struct DeviceSettings {
-  std::string type = "cpu";
+  std::string type = "cpu";           // cuda, auto
   int threads = 0;                    // per rank; 0: not resolved yet ("auto"): the rank's share of the cores
-  std::string communicator = "auto";  // shared, mpi
+  std::string communicator = "auto";  // shared, mpi; on GPUs nccl, staged
   int ranks_per_node = 0;             // 0: as they are
   std::string instruction_set = "auto";
+  bool tf32 = false;           // cuda: fp32 products on tensor cores
+  bool gelu_epilogue = false;  // cuda: GELU within products
 };
 
 struct Settings {

@@ -10,10 +10,13 @@ namespace zt {
 Neighbours find_neighbours(Communicator& communicator) {
   const std::string machine = machine_name() + "\n";
   const std::string cores = allowed_cores();
-  Neighbours neighbours{0, 0};
+  Neighbours neighbours{0, 0, 0};
+  int rank = 0;
   for (const std::string& other : communicator.all_gather_strings(machine + cores)) {
+    const bool comes_before = rank++ < communicator.rank();
     if (!other.starts_with(machine)) continue;
     ++neighbours.on_machine;
+    if (comes_before) ++neighbours.index_on_machine;
     if (other.substr(machine.size()) == cores) ++neighbours.sharing_cores;
   }
   return neighbours;

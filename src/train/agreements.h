@@ -11,8 +11,9 @@ namespace zt {
 
 // How this rank stands to the others of its machine.
 struct Neighbours {
-  int on_machine = 1;     // ranks of this machine, this one included
-  int sharing_cores = 1;  // of those, the ones that may run on exactly the same cores
+  int on_machine = 1;        // ranks of this machine, this one included
+  int index_on_machine = 0;  // of those, how many come before this one
+  int sharing_cores = 1;     // of those, the ones that may run on exactly the same cores
 };
 
 // All ranks call it.

@@ -6,8 +6,8 @@
 
 #include "comm/threads.h"
 #include "core/errors.h"
-#include "device/cpu/cpu_device.h"
 #include "device/lazy_device.h"
+#include "train/compute.h"
 #include "train/session.h"
 #include "train/trainer.h"
 
@@ -17,17 +17,19 @@ namespace {
 
 bool same(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
 
-Curve run_rank(const Settings& settings, const Dataset& dataset, Communicator& communicator,
-               const CurveOptions& options) {
+Curve run_rank(Settings settings, const Dataset& dataset, Communicator& host, const CurveOptions& options) {
   Curve curve;
-  curve.plan = make_plan(settings, communicator.rank(), communicator.size(), communicator.ranks_on_node(),
+  const ComputeChoice choice = choose_compute(host, settings.device, find_neighbours(host));
+  settings.device.type = choice.type;
+  curve.device = choice.instruction_set(cpu::instruction_level());
+  curve.plan = make_plan(settings, host.rank(), host.size(), planned_ranks_on_node(choice, host),
                          scratch_of_device(settings.device));
-  const cpu::CpuDeviceOptions device_options{.misalignment = options.misalignment};
-  cpu::CpuDevice cpu(settings.device.threads, &device_options);
-  for (const Operation& operation : curve.plan.operations) cpu.prepare(operation);
-  cpu.reserve_workspace();
-  LazyDevice lazy(cpu, options.compute_late ? LazyDevice::Order::compute_late : LazyDevice::Order::all_late);
-  Device& device = options.lazy || options.compute_late ? static_cast<Device&>(lazy) : cpu;
+  const cpu::CpuDeviceOptions cpu_options{.misalignment = options.misalignment};
+  Compute compute(choice, settings, host, curve.plan.operations, &cpu_options);
+  Communicator& communicator = compute.communicator();
+  LazyDevice lazy(compute.device(),
+                  options.compute_late ? LazyDevice::Order::compute_late : LazyDevice::Order::all_late);
+  Device& device = options.lazy || options.compute_late ? static_cast<Device&>(lazy) : compute.device();
 
   Session session(settings, device, communicator, dataset.training.get(), dataset.validation.get());
   session.initialize();

@@ -29,6 +29,7 @@ struct Curve {
   std::int64_t padding = 0;
   std::int64_t elements_sent = 0, elements_planned = 0;
   Plan plan;
+  std::string device;  // what bits depend on beside the config: "avx512", "sm_90"
 
   // Equal in every bit of losses, norms, scales, decisions and weights.
   bool same_bits(const Curve& other) const;

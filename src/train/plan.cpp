@@ -148,7 +148,7 @@ void refuse_absurd_sizes(const Settings& settings) {
   }
 }
 
-void check_memory(const Plan& plan, int ranks_here, std::int64_t available) {
+void check_memory(const Plan& plan, int ranks_here, std::int64_t available, const std::string& place) {
   const std::int64_t needed =
       plan.total() > (std::int64_t{1} << 62) / ranks_here ? std::int64_t{1} << 62 : plan.total() * ranks_here;
   if (needed <= available) return;
@@ -172,7 +172,7 @@ void check_memory(const Plan& plan, int ranks_here, std::int64_t available) {
           "activation_checkpointing.every 1";
   }
   throw UserError("this run needs " + bytes_in_words(plan.total()) + " a rank, " + bytes_in_words(needed) +
-                  " for the " + std::to_string(ranks_here) + " rank(s) of this machine, but only " +
+                  " for the " + std::to_string(ranks_here) + " rank(s) of " + place + ", but only " +
                   bytes_in_words(available) + " are free. Most of it is " +
                   std::string(name_of(static_cast<MemoryCategory>(largest))) + " (" +
                   bytes_in_words(plan.memory.at(largest)) + " a rank): " + remedy + ".");

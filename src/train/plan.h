@@ -49,7 +49,8 @@ std::int64_t available_memory_bytes();
 // add up.
 void refuse_absurd_sizes(const Settings& settings);
 
-// UserError if `ranks_here` ranks of this plan do not fit: says which category is largest and which keys help.
-void check_memory(const Plan& plan, int ranks_here, std::int64_t available);
+// UserError if `ranks_here` ranks of this plan do not fit: says which category is largest and which keys help. `place`:
+// whose memory it is.
+void check_memory(const Plan& plan, int ranks_here, std::int64_t available, const std::string& place = "this machine");
 
 }  // namespace zt

@@ -13,9 +13,9 @@
 #include "core/json_text.h"
 #include "core/process.h"
 #include "core/random.h"
-#include "device/cpu/cpu_device.h"
 #include "device/cpu/instruction_set.h"
 #include "train/agreements.h"
+#include "train/compute.h"
 #include "train/console.h"
 #include "train/diagnosis.h"
 #include "train/early_stopping.h"
@@ -60,7 +60,8 @@ class Trainer {
   Neighbours neighbours_;
   cpu::InstructionLevel level_;
   Plan plan_;
-  std::unique_ptr<cpu::CpuDevice> device_;
+  ComputeChoice choice_;
+  std::unique_ptr<Compute> compute_;
   std::unique_ptr<Session> session_;
   Console console_;
   std::unique_ptr<LineFile> metrics_;
@@ -79,15 +80,17 @@ Trainer::Trainer(ResolvedConfig config, const Dataset& dataset, Communicator& co
       options_(options),
       neighbours_(find_neighbours(communicator)),
       level_(agree_on_instruction_set(communicator, config_.settings.device.instruction_set)),
+      choice_(choose_compute(communicator, config_.settings.device, neighbours_)),
       early_stopping_(config_.settings.training.early_stopping) {
   int threads = config_.settings.device.threads;
   if (threads == 0) threads = std::max(1, allowed_core_count() / neighbours_.sharing_cores);
   settle(config_, {.vocab_size = dataset.vocab_size > 0 ? std::optional(dataset.vocab_size) : std::nullopt,
+                   .device_type = choice_.type,
                    .threads = threads,
-                   .communicator = config_.settings.device.communicator == "mpi" ? "mpi" : "shared",
+                   .communicator = choice_.communicator,
                    .ranks_per_node = config_.settings.device.ranks_per_node,
                    .instruction_set = std::string(cpu::name_of(level_))});
-  record_.instruction_set = std::string(cpu::name_of(level_));
+  record_.instruction_set = choice_.instruction_set(level_);
 }
 
 std::int64_t Trainer::steps_to_run() const {
@@ -111,28 +114,39 @@ void Trainer::start() {
     write_file_atomically(directory + "/config.resolved.json", config_.json.dump(2) + "\n");
   };
   all_or_none(communicator_, start_records);
-  plan_ = make_plan(settings, communicator_.rank(), communicator_.size(), communicator_.ranks_on_node(),
+  plan_ = make_plan(settings, communicator_.rank(), communicator_.size(), planned_ranks_on_node(choice_, communicator_),
                     scratch_of_device(settings.device));
   // Everybody has looked at what is free before anybody takes.
-  all_or_none(communicator_, [&] { check_memory(plan_, neighbours_.on_machine, available_memory_bytes()); });
   all_or_none(communicator_, [&] {
-    device_ = std::make_unique<cpu::CpuDevice>(settings.device.threads);
-    for (const Operation& operation : plan_.operations) device_->prepare(operation);
-    device_->reserve_workspace();
-    plan_.operations = {};
+    if (choice_.on_gpu()) {
+      check_memory(plan_, choice_.sharing, choice_.gpu.free, choice_.gpu.name);
+    } else {
+      check_memory(plan_, neighbours_.on_machine, available_memory_bytes());
+    }
   });
-  session_ =
-      std::make_unique<Session>(settings, *device_, communicator_, dataset_.training.get(), dataset_.validation.get());
+  compute_ = std::make_unique<Compute>(choice_, settings, communicator_, plan_.operations);
+  plan_.operations = {};
+  session_ = std::make_unique<Session>(settings, compute_->device(), compute_->communicator(), dataset_.training.get(),
+                                       dataset_.validation.get());
   session_->initialize();
 
   if (options_.resume)
     console_.say("notice: --resume: no finished checkpoint in " + directory + ", starting from the beginning");
   for (const std::string& notice : config_.notices) console_.say("notice: " + notice);
   for (const std::string& notice : dataset_.notices) console_.say("notice: " + notice);
+  for (const std::string& notice : choice_.notices) console_.say("notice: " + notice);
+  if (settings.training.fast_communication && choice_.communicator != "nccl") {
+    console_.say(
+        "notice: training.communication_order: \"fast\" has no effect here: only NCCL has a faster order than that of "
+        "the ranks");
+  }
   if (!options_.communicator_note.empty()) console_.warn(options_.communicator_note);
-  const std::string device = device_->description() + " a rank";
-  for (const std::string& line : start_block(settings, plan_, device, communicator_.description(), dataset_.description,
-                                             dataset_.training->samples())) {
+  const std::string device = compute_->device().description() +
+                             (choice_.sharing > 1 ? ", shared by " + std::to_string(choice_.sharing) + " ranks"
+                              : choice_.on_gpu()  ? " and its like, one a rank"
+                                                  : " a rank");
+  for (const std::string& line : start_block(settings, plan_, device, compute_->communicator().description(),
+                                             dataset_.description, dataset_.training->samples())) {
     console_.say(line);
   }
   const int cores = allowed_core_count();
@@ -218,7 +232,7 @@ void Trainer::after_step(const StepOutcome& outcome, double seconds) {
 
 void Trainer::fail(const StepOutcome& outcome) {
   const std::string culprit =
-      needs_diagnosis(outcome.decision) ? diagnose_not_finite(*session_, *device_, outcome.scale) : "";
+      needs_diagnosis(outcome.decision) ? diagnose_not_finite(*session_, compute_->device(), outcome.scale) : "";
   fail_together<RunError>(communicator_, failure_message(session_->steps().attempted, outcome, session_->scaler(),
                                                          config_.settings, culprit));
 }
@@ -267,16 +281,16 @@ void Trainer::finish() {
   }
   if (stop_signal_ == 0) {
     sample();
-    record_.product_rate = measure_product_rate(*session_, *device_);
+    record_.product_rate = measure_product_rate(*session_, compute_->device());
   }
   if (session_->steps().attempted > 0 && session_->steps().applied == 0)
     console_.warn(
         nothing_applied_warning(session_->steps().attempted, last_skip_reason_, session_->scaler(), settings));
   const std::vector<std::string> memory = communicator_.all_gather_strings(
-      rank_memory_json(communicator_.rank(), device_->ledger(), communicator_.peers_shared_bytes()));
+      rank_memory_json(communicator_.rank(), compute_->device().ledger(), communicator_.peers_shared_bytes()));
   if (!first_rank()) return;
-  const auto summary =
-      make_summary(*session_, plan_, record_, communicator_.counts(), memory, session_->model().flops_per_row());
+  const auto summary = make_summary(*session_, plan_, record_, session_->communicator().counts(), memory,
+                                    session_->model().flops_per_row());
   write_file_atomically(settings.training.output_dir + "/summary.json", json_text(summary, 2) + "\n");
   for (const std::string& line : closing_block(summary, settings.training.output_dir)) console_.say(line);
 }
@@ -284,10 +298,10 @@ void Trainer::finish() {
 // A failed run's summary: this rank's view only, as the others may be gone.
 void Trainer::write_summary() {
   console_.end_progress();
-  const auto summary =
-      make_summary(*session_, plan_, record_, communicator_.counts(),
-                   {rank_memory_json(communicator_.rank(), device_->ledger(), communicator_.peers_shared_bytes())},
-                   session_->model().flops_per_row());
+  const auto summary = make_summary(
+      *session_, plan_, record_, session_->communicator().counts(),
+      {rank_memory_json(communicator_.rank(), compute_->device().ledger(), communicator_.peers_shared_bytes())},
+      session_->model().flops_per_row());
   write_file_atomically(config_.settings.training.output_dir + "/summary.json", json_text(summary, 2) + "\n");
 }
 
@@ -310,14 +324,6 @@ void Trainer::sample() {
 int train(const ResolvedConfig& config, const Dataset& dataset, Communicator& communicator,
           const TrainOptions& options) {
   return Trainer(config, dataset, communicator, options).run();
-}
-
-ScratchBytes scratch_of_device(const DeviceSettings& settings) {
-  return [threads = std::max(1, settings.threads)](const std::vector<Operation>& operations) {
-    cpu::WorkspaceNeed maxima;
-    for (const Operation& operation : operations) maxima = cpu::larger_of(maxima, cpu::workspace_need(operation));
-    return cpu::workspace_bytes(maxima, threads);
-  };
 }
 
 }  // namespace zt

@@ -26,7 +26,4 @@ struct TrainOptions {
 int train(const ResolvedConfig& config, const Dataset& dataset, Communicator& communicator,
           const TrainOptions& options);
 
-// The scratch memory of the device that the settings ask for.
-ScratchBytes scratch_of_device(const DeviceSettings& settings);
-
 }  // namespace zt
