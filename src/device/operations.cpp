@@ -59,7 +59,9 @@ std::vector<ConstTensorView> outputs_of(const Operation& operation) {
                      [](const Fill& op) -> Views { return {op.out}; },
                      [](const Cast& op) -> Views { return {op.out}; },
                      [](const Initialize& op) -> Views { return {op.out}; },
-                     [](const MatMul& op) -> Views { return {op.out}; },
+                     [](const MatMul& op) -> Views {
+                       return {op.out, op.activated};
+                     },
                      [](const BiasGradient& op) -> Views { return {op.d_bias}; },
                      [](const EmbeddingForward& op) -> Views { return {op.out}; },
                      [](const EmbeddingBackward& op) -> Views {

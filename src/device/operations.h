@@ -72,6 +72,11 @@ struct Initialize {
 // op(a) is a[m, k] with row stride lda, or, with transpose_a, the transpose of a[k, m] with row stride lda;
 // likewise b[k, n] or b[n, k]. Strides in elements. Products accumulate in fp32. bias: vectors' dtype, optional.
 // a and b have one dtype; out has the same or fp32. k = 0 gives zeros (plus bias).
+//
+// With ldc = n, one of two things may follow at once (both tensors of out's dtype and shape, none of them `out`):
+//   activated (optional): activated = f(out), as ActivationForward would find it; out is written all the same.
+//   activation_input (optional): out = out * f'(activation_input), as ActivationBackward would; not with `add`.
+// A device may use the product before it is rounded to out's dtype.
 struct MatMul {
   ConstTensorView a{}, b{};
   TensorView out{};
@@ -80,6 +85,9 @@ struct MatMul {
   std::int64_t lda = 0, ldb = 0, ldc = 0;
   bool transpose_a = false, transpose_b = false;
   bool add = false;
+  TensorView activated{};
+  ConstTensorView activation_input{};
+  Activation activation = Activation::identity;
 };
 
 // d_bias[n] (+)= sum over rows of d_out[rows, n], in fp32, in an order fixed by the shape.

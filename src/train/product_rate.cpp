@@ -16,14 +16,16 @@ class ProductsOnly final : public DeviceDecorator {
  public:
   using DeviceDecorator::DeviceDecorator;
   void run(Stream stream, const Operation& operation) override {
-    if (!std::holds_alternative<MatMul>(operation)) {
-      // Collectives fold gradients from inside their calls; what they leave is not looked at.
-      return;
-    }
+    const auto* const product = std::get_if<MatMul>(&operation);
+    // Collectives fold gradients from inside their calls; what they leave is not looked at.
+    if (product == nullptr) return;
+    MatMul plain = *product;
+    plain.activated = {};
+    plain.activation_input = {};
     const TimeMark begin = inner().mark(stream);
-    inner().run(stream, operation);
+    inner().run(stream, plain);
     spans_.emplace_back(begin, inner().mark(stream));
-    flops_ += product_flops(operation);
+    flops_ += product_flops(plain);
   }
   // Once what was run is over.
   double rate() {

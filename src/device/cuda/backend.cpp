@@ -1,4 +1,4 @@
-// The shared object's entry.
+// The shared object's entries.
 #include "device/gpu/backend.h"
 
 #include <stdexcept>
@@ -30,7 +30,11 @@ class CudaBackend final : public GpuBackend {
     return survey;
   }
   std::unique_ptr<Device> open(int index, const GpuOptions& options) override {
-    return std::make_unique<CudaDevice>(index, options);
+    try {
+      return std::make_unique<CudaDevice>(index, options);
+    } catch (const RunError& error) {
+      throw UserError("GPU " + std::to_string(index) + " cannot be used: " + error.what());
+    }
   }
   std::unique_ptr<Communicator> nccl(Communicator& host, Device& device, bool fast) override {
     auto* cuda = dynamic_cast<CudaDevice*>(&device);
@@ -42,7 +46,13 @@ class CudaBackend final : public GpuBackend {
 }  // namespace
 }  // namespace zt::cuda
 
-extern "C" zt::GpuBackend* zerotrain_gpu_backend() {
+extern "C" {
+
+zt::GpuBackend* zerotrain_gpu_backend() {
   static zt::cuda::CudaBackend backend;
   return &backend;
 }
+
+const char* zerotrain_gpu_backend_build() { return zt::gpu_backend_build(); }
+
+}  // extern "C"

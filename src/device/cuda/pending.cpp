@@ -2,7 +2,6 @@
 #include <stdexcept>
 
 #include "device/cuda/kernels.h"
-#include "device/cuda/products.h"
 
 namespace zt::cuda {
 namespace {
@@ -12,12 +11,5 @@ namespace {
 // Attention.
 void run(const AttentionForward&, const Launch&) { missing(); }
 void run(const AttentionBackward&, const Launch&) { missing(); }
-
-// Products.
-struct Products::Plans {};
-Products::Products(const GpuOptions&) {}
-Products::~Products() = default;
-void Products::prepare(const MatMul&) {}
-void Products::run(const MatMul&, cudaStream_t, std::byte*) { missing(); }
 
 }  // namespace zt::cuda

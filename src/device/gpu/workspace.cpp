@@ -12,7 +12,11 @@ std::int64_t scratch(const T& /*operation*/) {
   return 0;
 }
 
-std::int64_t scratch(const MatMul& /*operation*/) { return product_workspace; }
+// Behind what cuBLASLt uses, a bias in the format of the output.
+std::int64_t scratch(const MatMul& operation) {
+  if (!operation.bias) return product_workspace;
+  return product_workspace + operation.n * static_cast<std::int64_t>(size_of(operation.out.dtype));
+}
 
 constexpr auto float_bytes = static_cast<std::int64_t>(sizeof(float));
 
