@@ -191,9 +191,9 @@ inline void check_counts(Communicator& c, std::int64_t slice) {
   equal(Purpose::control, CollectiveKind::broadcast, 1, root_bytes, root_bytes);
 }
 
-inline void check_counts_of_dry_run(Communicator& c, std::int64_t slice) {
+// `device`: on which the buffers of `c` are.
+inline void check_counts_of_dry_run(Communicator& c, Device& device, std::int64_t slice) {
   CommunicationCounts before = c.counts();
-  PlainDevice device;
   counted_calls(c, device, slice);
   CommunicationCounts after = c.counts();
   CountingCommunicator dry(c.rank(), c.size(), c.ranks_on_node());
@@ -209,6 +209,11 @@ inline void check_counts_of_dry_run(Communicator& c, std::int64_t slice) {
       require(after.of(purpose, k).bytes - before.of(purpose, k).bytes == counted.of(purpose, k).bytes, "dry bytes");
     }
   }
+}
+
+inline void check_counts_of_dry_run(Communicator& c, std::int64_t slice) {
+  PlainDevice device;
+  check_counts_of_dry_run(c, device, slice);
 }
 
 // All of it. `slices`: elements of a slice.

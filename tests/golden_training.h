@@ -16,9 +16,9 @@
 #include "device/cpu/cpu_device.h"
 #include "golden_file.h"
 #include "golden_schedule.h"
+#include "train/compute.h"
 #include "train/plan.h"
 #include "train/session.h"
-#include "train/trainer.h"
 
 namespace zt::golden {
 

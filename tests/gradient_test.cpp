@@ -9,9 +9,9 @@
 #include "device/cpu/cpu_device.h"
 #include "double_model.h"
 #include "tiny_models.h"
+#include "train/compute.h"
 #include "train/plan.h"
 #include "train/session.h"
-#include "train/trainer.h"
 
 using namespace zt;
 using namespace zt::test;

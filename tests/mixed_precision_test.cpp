@@ -9,8 +9,8 @@
 #include "data/source.h"
 #include "device/cpu/cpu_device.h"
 #include "golden_file.h"
+#include "train/compute.h"
 #include "train/session.h"
-#include "train/trainer.h"
 
 using namespace zt;
 

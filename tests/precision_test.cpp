@@ -9,9 +9,9 @@
 #include "device/cpu/cpu_device.h"
 #include "model/segments.h"
 #include "tiny_models.h"
+#include "train/compute.h"
 #include "train/curve.h"
 #include "train/session.h"
-#include "train/trainer.h"
 #include "zero/engine.h"
 
 using namespace zt;

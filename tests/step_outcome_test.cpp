@@ -7,10 +7,10 @@
 #include "comm/threads.h"
 #include "device/cpu/cpu_device.h"
 #include "tiny_models.h"
+#include "train/compute.h"
 #include "train/curve.h"
 #include "train/diagnosis.h"
 #include "train/session.h"
-#include "train/trainer.h"
 
 using namespace zt;
 using namespace zt::test;

@@ -2,6 +2,19 @@
 
 namespace zt {
 
+void Communicator::sum_on_device(Device& device, Stream stream, std::int64_t* values, std::int64_t count) {
+  std::vector<std::int64_t> sums(static_cast<std::size_t>(count));
+  const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof *values);
+  if (size() > 1) {
+    device.copy(stream, sums.data(), values, bytes);
+    device.synchronize(stream);
+  }
+  all_reduce_sum(sums);
+  if (size() == 1) return;
+  device.copy(stream, values, sums.data(), bytes);
+  device.synchronize(stream);
+}
+
 CollectiveCount& CommunicationCounts::of(Purpose purpose, CollectiveKind kind) {
   const auto index = static_cast<std::size_t>(kind);
   switch (purpose) {

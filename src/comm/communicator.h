@@ -100,6 +100,9 @@ class Communicator {
   // Host values, all ranks wait; always counted as control. Sums of integers (exact in any order); the root's bytes
   // to all; every rank's bytes (lengths may differ) to all, in rank order.
   virtual void all_reduce_sum(std::span<std::int64_t> values) = 0;
+  // The sums of integers in the device's memory, in the stream's order (here: the host waits for the stream and the
+  // peers); always counted as control.
+  virtual void sum_on_device(Device& device, Stream stream, std::int64_t* values, std::int64_t count);
   virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
   virtual std::vector<std::string> all_gather_strings(const std::string& mine) = 0;
   void barrier() {
@@ -110,6 +113,10 @@ class Communicator {
   // Tells the peers that this rank has failed, and why; does not return their state. Never throws. Over MPI the
   // message is written to stderr and the world is ended here; for local ranks the launcher writes it.
   virtual void abort(int exit_code, const std::string& message) noexcept = 0;
+
+  // Not collective, does not wait, may be called by any thread: throws PeerFailed if a peer is known to have failed or
+  // to be lost. For who waits for something else than this communicator (a GPU that waits for other GPUs).
+  virtual void check_peers() {}
 
   virtual void set_purpose(Purpose purpose) = 0;
   virtual const CommunicationCounts& counts() const = 0;

@@ -293,4 +293,13 @@ void HierarchicalCommunicator::abort(int exit_code, const std::string& message) 
   }
 }
 
+// Ranks of other machines are not in this block: whoever started the world (mpirun) ends it when one of them ends.
+void HierarchicalCommunicator::check_peers() {
+  const ControlBlock& block = node_->block();
+  block.throw_if_failed();
+  for (int slot = 0; slot < block.slots(); ++slot) {
+    if (block.is_gone(slot) && !block.is_done(slot)) block.throw_gone(slot);
+  }
+}
+
 }  // namespace zt

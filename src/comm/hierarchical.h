@@ -44,6 +44,7 @@ class HierarchicalCommunicator final : public CountedCommunicator {
   void broadcast(std::span<std::byte> bytes, int root) override;
   std::vector<std::string> all_gather_strings(const std::string& mine) override;
   void abort(int exit_code, const std::string& message) noexcept override;
+  void check_peers() override;
   std::int64_t peers_shared_bytes() const override { return node_->peers_shared_bytes(); }
 
  private:

@@ -1,6 +1,7 @@
-// Memory for slices that come from other nodes, sized and held alike by communicators that send and by the one that
-// counts. It is taken from the device, which may die before the communicator; so it belongs to the shared buffers
-// (which die before their device): it comes with the first of them and goes with the last.
+// Memory for slices of ranks whose memory is not read directly (other nodes, other GPUs), sized and held alike by
+// communicators that send and by the one that counts. It is taken from the device, which may die before the
+// communicator; so it belongs to the shared buffers (which die before their device): it comes with the first of them
+// and goes with the last.
 #pragma once
 
 #include <algorithm>
@@ -47,7 +48,7 @@ class Staging {
     Buffer& buffer = memory->of_stream[static_cast<std::size_t>(stream)];
     if (needed <= buffer.bytes()) return;
     buffer = Buffer();
-    buffer = device.allocate(needed, MemoryCategory::communication, "slices received from other nodes");
+    buffer = device.allocate(needed, MemoryCategory::communication, "slices received from other ranks");
   }
 
   std::byte* at(Stream stream, std::int64_t byte_offset) const {

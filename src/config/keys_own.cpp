@@ -132,6 +132,12 @@ void add_training(std::vector<Key>& t) {
   t.push_back(used_key(choice, "training.communication_order", "order in which ranks' gradients are added up")
                   .standard("exact")
                   .one_of({"exact", "fast"}));
+  t.push_back(used_key(integer, "training.report_delay",
+                       "1: losses are read a step late, so that a GPU never waits for the host between steps; for "
+                       "runs that end with the first step that is not finite")
+                  .standard(0)
+                  .at_least(0)
+                  .at_most(1));
 }
 
 void add_guards(std::vector<Key>& t) {

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "config/resolver.h"
+#include "core/precision.h"
 
 namespace zt {
 
@@ -63,7 +64,29 @@ void Resolver::tell_static_scale() {
   }
 }
 
+// With training.report_delay the device updates before the host has seen the step, so every step that is not applied
+// must be one that ends the run.
+void Resolver::check_report_delay() {
+  if (!known({"training.report_delay"}) || get<std::int64_t>("training.report_delay") == 0) return;
+  const auto refuse = [&](const std::string& why) {
+    problem("training.report_delay", "found 1, but " + why + ", and that must be known at once: use 0");
+  };
+  const bool precision_is_known = !is_true("amp.enabled") || known({"amp.opt_level"});
+  if (!precision_is_known || (is_true("torch_autocast.enabled") && !known({"torch_autocast.dtype"}))) return;
+  if (precision_preset(preset()).scales_loss()) {
+    return refuse("the loss is scaled, and a step whose gradients overflow is skipped");
+  }
+  if (is_true("bf16.enabled") && known({"bf16.check_grad_overflow"}) && get<bool>("bf16.check_grad_overflow")) {
+    return problem("training.report_delay",
+                   "found 1, but with bf16.check_grad_overflow a step that is not finite is skipped, and that must be "
+                   "known at once: set bf16.check_grad_overflow to false (such a step then ends the run), or use 0");
+  }
+  if (known({"training.spike_guard.action"}) && get<std::string>("training.spike_guard.action") != "off")
+    refuse("training.spike_guard keeps steps from the weights");
+}
+
 void Resolver::resolve_guards() {
+  check_report_delay();
   const std::string patience = "training.early_stopping.patience";
   const std::string interval = "training.eval_interval";
   if (given("training.early_stopping.min_delta") && !given(patience) && !checked_.wrong.contains(patience)) {

@@ -50,6 +50,7 @@ class Resolver {
   void resolve_cycle_momentum();
   void resolve_zero();
   void resolve_guards();
+  void check_report_delay();
   void resolve_rest();
   void check_device();
   void tell_idle_keys();

@@ -134,6 +134,7 @@ Settings Resolver::to_settings() const {
   s.training.checkpoints_to_keep = integer("training.checkpoints_to_keep");
   s.training.output_dir = word("training.output_dir");
   s.training.sample_prompt = word("training.sample_prompt");
+  s.training.report_delay = get<std::int64_t>("training.report_delay");
   s.training.fast_communication = word("training.communication_order") == "fast";
   s.training.local_accumulation = word("training.gradient_accumulation_order") == "local";
   s.checkpoint_every = integer("activation_checkpointing.every");

@@ -168,6 +168,7 @@ struct TrainingSettings {
   std::string sample_prompt;        // gpt: empty: no sample at the end
   bool local_accumulation = false;  // gradient_accumulation_order "local"
   bool fast_communication = false;  // communication_order "fast"
+  std::int64_t report_delay = 0;    // steps by which the host reads losses late: 0 or 1
 };
 
 struct DeviceSettings {

@@ -79,6 +79,9 @@ class Device {
   // Memory of the host that copies run from and to while the host goes on (pinned, where that matters). Not on the
   // ledger, which is about the device's memory. Before it is written again, copies from it must be over.
   virtual Buffer allocate_host(std::int64_t bytes, const std::string& name) = 0;
+  // Makes memory of the host that came from elsewhere as good for copies as allocate_host()'s, as far as that can be
+  // had, for as long as the returned buffer lives; the memory must live longer.
+  virtual Buffer pin(void* memory, std::int64_t bytes) { return {memory, bytes, {}}; }
 
   // Tells the device an operation that will be run, with its shapes (pointers are ignored), so that it can make
   // its kernels and find the scratch memory they need. After the last call reserve_workspace() allocates it.

@@ -16,6 +16,7 @@ class DeviceDecorator : public Device {
   Buffer allocate_host(std::int64_t bytes, const std::string& name) override {
     return inner_.allocate_host(bytes, name);
   }
+  Buffer pin(void* memory, std::int64_t bytes) override { return inner_.pin(memory, bytes); }
   MemoryLedger& ledger() override { return inner_.ledger(); }
   void prepare(const Operation& operation) override { inner_.prepare(operation); }
   void reserve_workspace() override { inner_.reserve_workspace(); }

@@ -44,6 +44,7 @@ std::string_view name_of(const Operation& operation) {
                                                                                          "sum_values",
                                                                                          "sum_squares",
                                                                                          "reduce_onto",
+                                                                                         "decide_update",
                                                                                          "adam_update",
                                                                                          "sgd_update",
                                                                                          "adagrad_update",
@@ -58,7 +59,9 @@ std::vector<ConstTensorView> outputs_of(const Operation& operation) {
                      [](const Fill& op) -> Views { return {op.out}; },
                      [](const Cast& op) -> Views { return {op.out}; },
                      [](const Initialize& op) -> Views { return {op.out}; },
-                     [](const MatMul& op) -> Views { return {op.out}; },
+                     [](const MatMul& op) -> Views {
+                       return {op.out, op.activated};
+                     },
                      [](const BiasGradient& op) -> Views { return {op.d_bias}; },
                      [](const EmbeddingForward& op) -> Views { return {op.out}; },
                      [](const EmbeddingBackward& op) -> Views {
@@ -94,6 +97,7 @@ std::vector<ConstTensorView> outputs_of(const Operation& operation) {
                        return {op.parameter, op.sum_of_squares, op.published};
                      },
                      [](const SumValues&) -> Views { return {}; },
+                     [](const DecideUpdate&) -> Views { return {}; },
                      [](const SumSquares&) -> Views { return {}; },
                      [](const Checksum&) -> Views { return {}; },
                  },

@@ -72,6 +72,11 @@ struct Initialize {
 // op(a) is a[m, k] with row stride lda, or, with transpose_a, the transpose of a[k, m] with row stride lda;
 // likewise b[k, n] or b[n, k]. Strides in elements. Products accumulate in fp32. bias: vectors' dtype, optional.
 // a and b have one dtype; out has the same or fp32. k = 0 gives zeros (plus bias).
+//
+// With ldc = n, one of two things may follow at once (both tensors of out's dtype and shape, none of them `out`):
+//   activated (optional): activated = f(out), as ActivationForward would find it; out is written all the same.
+//   activation_input (optional): out = out * f'(activation_input), as ActivationBackward would; not with `add`.
+// A device may use the product before it is rounded to out's dtype.
 struct MatMul {
   ConstTensorView a{}, b{};
   TensorView out{};
@@ -80,6 +85,9 @@ struct MatMul {
   std::int64_t lda = 0, ldb = 0, ldc = 0;
   bool transpose_a = false, transpose_b = false;
   bool add = false;
+  TensorView activated{};
+  ConstTensorView activation_input{};
+  Activation activation = Activation::identity;
 };
 
 // d_bias[n] (+)= sum over rows of d_out[rows, n], in fp32, in an order fixed by the shape.
@@ -245,7 +253,25 @@ struct ReduceOnto {
   bool first = true;
 };
 
+// What the device has decided of a step's update, in its memory.
+struct UpdateDecision {
+  float factor = 1.0F;     // multiplies gradients
+  std::int32_t apply = 1;  // 0: leave everything as it is
+};
+
+// Decides as finish_step (zero/) does on the host, for runs that end with the first step that is not finite.
+// sums: of losses and of squares of gradients, over all ranks. With norm = sqrt(squares) * unscale in double:
+//   factor = unscale * min(1, clip / (norm + 1e-6)), without the minimum for clip 0; rounded to float;
+//   apply = apply so far, and all losses and gradients are finite.
+struct DecideUpdate {
+  const Accumulator* sums = nullptr;  // [2]
+  double unscale = 1.0, clip = 0.0;
+  UpdateDecision* out = nullptr;
+};
+
 // One step of an optimizer on a piece of a tensor. g = gradient * factor (float).
+// decision (optional): in the device's memory; its factor takes the place of `factor`, and where it does not say to
+// apply, nothing is written.
 // parameter is the master. It, each moment, the gradient and the published copy may each be of any dtype: all are read
 // as fp32, and what is stored is rounded once. published (optional): the copy that is computed with, converted from the
 // parameter as it is stored, so that whoever converts the master later finds the same bits.
@@ -266,6 +292,7 @@ struct AdamUpdate {
   float one_minus_beta1 = 0.1F, one_minus_beta2 = 0.001F;  // rounded from double
   float epsilon = 1e-8F, weight_decay = 0.0F;
   bool decoupled = true;
+  const UpdateDecision* decision = nullptr;
 };
 // SGD as in PyTorch: g += weight_decay * p; with a momentum_buffer: b = first_step ? g : momentum * b +
 // (1 - dampening) * g, g = nesterov ? g + momentum * b : b; p -= learning_rate * g.
@@ -276,6 +303,7 @@ struct SgdUpdate {
   TensorView published{};
   float factor = 1.0F, learning_rate = 0.0F, momentum = 0.0F, dampening = 0.0F, weight_decay = 0.0F;
   bool nesterov = false, first_step = false;
+  const UpdateDecision* decision = nullptr;
 };
 // Adagrad (Duchi, Hazan & Singer 2011) as in PyTorch: g += weight_decay * p; s += g * g;
 // p -= learning_rate * g / (sqrt(s) + epsilon).
@@ -284,6 +312,7 @@ struct AdagradUpdate {
   ConstTensorView gradient{};
   TensorView published{};
   float factor = 1.0F, learning_rate = 0.0F, weight_decay = 0.0F, epsilon = 1e-10F;
+  const UpdateDecision* decision = nullptr;
 };
 
 // *out += sum mod 2^64 over elements of mix64(mix64(tensor_index << 40 ^ (first_element + i)) ^ bits of the
@@ -295,10 +324,11 @@ struct Checksum {
   std::uint64_t* out = nullptr;
 };
 
-using Operation = std::variant<Fill, Cast, Initialize, MatMul, BiasGradient, EmbeddingForward, EmbeddingBackward,
-                               LayerNormForward, LayerNormBackward, ActivationForward, ActivationBackward,
-                               DropoutForward, AttentionForward, AttentionBackward, CrossEntropy, SquaredError,
-                               SumValues, SumSquares, ReduceOnto, AdamUpdate, SgdUpdate, AdagradUpdate, Checksum>;
+using Operation =
+    std::variant<Fill, Cast, Initialize, MatMul, BiasGradient, EmbeddingForward, EmbeddingBackward, LayerNormForward,
+                 LayerNormBackward, ActivationForward, ActivationBackward, DropoutForward, AttentionForward,
+                 AttentionBackward, CrossEntropy, SquaredError, SumValues, SumSquares, ReduceOnto, DecideUpdate,
+                 AdamUpdate, SgdUpdate, AdagradUpdate, Checksum>;
 
 std::string_view name_of(const Operation& operation);
 

@@ -88,8 +88,9 @@ class Gpt final : public Model {
 
   void head_backward(const PassContext& pass);
   void block_backward(const PassContext& pass, std::size_t index);
+  // before: what x is the activation of, if it is.
   void linear_backward(const PassContext& pass, int unit, int weight, int bias, const Linear& shape, ConstTensorView x,
-                       ConstTensorView d_y, TensorView d_x);
+                       ConstTensorView d_y, TensorView d_x, ConstTensorView before = {});
   void norm_backward(const PassContext& pass, int unit, int weight, int bias, LayerNormBackward operation);
   void embedding_backward(const PassContext& pass);
 

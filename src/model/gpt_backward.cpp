@@ -13,8 +13,8 @@ void Gpt::backward(Device& device, ParameterAccess& parameters, const DeviceBatc
 }
 
 void Gpt::linear_backward(const PassContext& pass, int unit, int weight, int bias, const Linear& shape,
-                          ConstTensorView x, ConstTensorView d_y, TensorView d_x) {
-  linear_backward_input(pass.device, shape, this->weight(pass, unit, weight), d_y, d_x);
+                          ConstTensorView x, ConstTensorView d_y, TensorView d_x, ConstTensorView before) {
+  linear_backward_input(pass.device, shape, this->weight(pass, unit, weight), d_y, d_x, activation_, before);
   linear_backward_weight(pass.device, shape, x, d_y, pass.parameters.gradient(unit, weight));
   if (bias >= 0) linear_backward_bias(pass.device, shape, d_y, pass.parameters.gradient(unit, bias));
 }
@@ -87,14 +87,8 @@ void Gpt::block_backward(const PassContext& pass, std::size_t index) {
   }
 
   linear_backward(pass, unit, names_.projection_weight, names_.projection_bias, linear(pass, I, C), block.active,
-                  d_sublayer(pass), d_hidden_);
-  if (activation_ != Activation::identity) {
-    const TensorView d_hidden = d_hidden_.part(0, positions(pass) * I);
-    pass.device.run(Stream::compute, ActivationBackward{.in = block.hidden.part(0, positions(pass) * I),
-                                                        .d_out = d_hidden,
-                                                        .d_in = d_hidden,
-                                                        .activation = activation_});
-  }
+                  d_sublayer(pass), d_hidden_,
+                  activation_ == Activation::identity ? ConstTensorView{} : ConstTensorView(block.hidden));
   linear_backward(pass, unit, names_.fc_weight, names_.fc_bias, linear(pass, C, I), block.norm_2, d_hidden_, d_norm_);
   norm_backward(pass, unit, names_.norm_2_weight, names_.norm_2_bias,
                 {.in = block.middle,

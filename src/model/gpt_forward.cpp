@@ -120,13 +120,8 @@ void Gpt::block_forward(const PassContext& pass, std::size_t index, bool recompu
                                                .dropout = output_dropout(pass, drop_attention_output(index))});
   cast_norm(pass, block.norm_2);
   linear_forward(device, linear(pass, C, I), block.norm_2, weight(pass, unit, names_.fc_weight),
-                 parameter(pass, unit, names_.fc_bias), block.hidden);
-  if (activation_ != Activation::identity) {
-    const std::int64_t count = positions(pass) * I;
-    device.run(Stream::compute,
-               ActivationForward{
-                   .in = block.hidden.part(0, count), .out = block.active.part(0, count), .activation = activation_});
-  }
+                 parameter(pass, unit, names_.fc_bias), block.hidden, activation_,
+                 activation_ == Activation::identity ? TensorView{} : block.active);
   if (recompute) return;
   linear_forward(device, linear(pass, I, C), block.active, weight(pass, unit, names_.projection_weight),
                  parameter(pass, unit, names_.projection_bias), delta_);

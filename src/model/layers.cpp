@@ -5,7 +5,7 @@
 namespace zt {
 
 void linear_forward(Device& device, const Linear& shape, ConstTensorView x, ConstTensorView weight,
-                    ConstTensorView bias, TensorView y) {
+                    ConstTensorView bias, TensorView y, Activation activation, TensorView active) {
   device.run(Stream::compute, MatMul{.a = x,
                                      .b = weight,
                                      .out = y,
@@ -16,7 +16,9 @@ void linear_forward(Device& device, const Linear& shape, ConstTensorView x, Cons
                                      .lda = shape.inputs,
                                      .ldb = shape.inputs,
                                      .ldc = shape.outputs,
-                                     .transpose_b = true});
+                                     .transpose_b = true,
+                                     .activated = active ? active.part(0, shape.rows * shape.outputs) : active,
+                                     .activation = activation});
 }
 
 ConstTensorView as_operand(Device& device, ConstTensorView values, TensorView cast) {
@@ -31,7 +33,7 @@ double product_flops_per_parameter(const TensorSpec& weight, bool backward_reach
 }
 
 void linear_backward_input(Device& device, const Linear& shape, ConstTensorView weight, ConstTensorView d_y,
-                           TensorView d_x) {
+                           TensorView d_x, Activation activation, ConstTensorView before) {
   if (!d_x) return;
   device.run(Stream::compute, MatMul{.a = d_y,
                                      .b = weight,
@@ -41,7 +43,9 @@ void linear_backward_input(Device& device, const Linear& shape, ConstTensorView 
                                      .k = shape.outputs,
                                      .lda = shape.outputs,
                                      .ldb = shape.inputs,
-                                     .ldc = shape.inputs});
+                                     .ldc = shape.inputs,
+                                     .activation_input = before ? before.part(0, shape.rows * shape.inputs) : before,
+                                     .activation = activation});
 }
 
 void linear_backward_weight(Device& device, const Linear& shape, ConstTensorView x, ConstTensorView d_y,

@@ -15,14 +15,16 @@ namespace zt {
 struct Linear {
   std::int64_t rows = 0, inputs = 0, outputs = 0;
 };
+// With `active`, also active = activation(y).
 void linear_forward(Device& device, const Linear& shape, ConstTensorView x, ConstTensorView weight,
-                    ConstTensorView bias, TensorView y);
+                    ConstTensorView bias, TensorView y, Activation activation = Activation::identity,
+                    TensorView active = {});
 // `values` as products read them: themselves, or cast into `cast` if that is given.
 ConstTensorView as_operand(Device& device, ConstTensorView values, TensorView cast);
 
-// d_x = d_y W (left out if d_x is empty).
+// d_x = d_y W (left out if d_x is empty). With `before`, x was activation(before), and d_x becomes its gradient.
 void linear_backward_input(Device& device, const Linear& shape, ConstTensorView weight, ConstTensorView d_y,
-                           TensorView d_x);
+                           TensorView d_x, Activation activation = Activation::identity, ConstTensorView before = {});
 // d_W = d_y^T x; nothing if the weight is frozen.
 void linear_backward_weight(Device& device, const Linear& shape, ConstTensorView x, ConstTensorView d_y,
                             GradientView d_weight);

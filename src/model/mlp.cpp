@@ -86,18 +86,13 @@ LossView Mlp::forward(Device& device, ParameterAccess& parameters, const DeviceB
   for (std::size_t layer = 0; layer < layers(); ++layer) {
     const int unit = static_cast<int>(layer);
     const Linear linear = shape(layer, batch.rows);
+    const bool activates = layer + 1 < layers() && activation_ != Activation::identity;
     parameters.acquire(unit);
     linear_forward(device, linear, x, weight(device, parameters, layer),
-                   settings_.bias ? parameters.parameter(unit, 1) : ConstTensorView{}, linear_[layer]);
+                   settings_.bias ? parameters.parameter(unit, 1) : ConstTensorView{}, linear_[layer], activation_,
+                   activates ? active_[layer] : TensorView{});
     parameters.release(unit);
-    if (layer + 1 == layers()) break;
-    if (activation_ != Activation::identity) {
-      const std::int64_t count = linear.rows * linear.outputs;
-      device.run(Stream::compute, ActivationForward{.in = linear_[layer].part(0, count),
-                                                    .out = active_[layer].part(0, count),
-                                                    .activation = activation_});
-    }
-    x = active_[layer];
+    if (layer + 1 < layers()) x = active_[layer];
   }
 
   const std::int64_t outputs = settings_.layers.back();
@@ -136,19 +131,13 @@ void Mlp::backward(Device& device, ParameterAccess& parameters, const DeviceBatc
     const bool goes_on = layer > first_trained_;
     if (goes_on) {
       parameters.acquire(unit);
-      linear_backward_input(device, linear, weight(device, parameters, layer), d_y, d_x);
+      linear_backward_input(device, linear, weight(device, parameters, layer), d_y, d_x, activation_,
+                            activation_ == Activation::identity ? ConstTensorView{} : linear_[layer - 1]);
       parameters.release(unit);
     }
     linear_backward_weight(device, linear, x, d_y, parameters.gradient(unit, 0));
     if (settings_.bias) linear_backward_bias(device, linear, d_y, parameters.gradient(unit, 1));
     parameters.gradients_ready(unit);
-    if (goes_on && activation_ != Activation::identity) {
-      const std::int64_t count = linear.rows * linear.inputs;
-      device.run(Stream::compute, ActivationBackward{.in = linear_[layer - 1].part(0, count),
-                                                     .d_out = d_x.part(0, count),
-                                                     .d_in = d_x.part(0, count),
-                                                     .activation = activation_});
-    }
     std::swap(d_y, d_x);
   }
 }

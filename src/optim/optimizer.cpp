@@ -53,7 +53,8 @@ class Adam final : public ElementwiseOptimizer {
                             .one_minus_beta2 = static_cast<float>(1.0 - beta2),
                             .epsilon = static_cast<float>(settings_.epsilon),
                             .weight_decay = decay(piece),
-                            .decoupled = settings_.decoupled_decay});
+                            .decoupled = settings_.decoupled_decay,
+                            .decision = step.decision});
     }
   }
 };
@@ -77,7 +78,8 @@ class Sgd final : public ElementwiseOptimizer {
                                             .dampening = static_cast<float>(settings_.dampening),
                                             .weight_decay = decay(piece),
                                             .nesterov = settings_.nesterov,
-                                            .first_step = step.number == 1});
+                                            .first_step = step.number == 1,
+                                            .decision = step.decision});
     }
   }
 };
@@ -99,7 +101,8 @@ class Adagrad final : public ElementwiseOptimizer {
                                .factor = step.factor,
                                .learning_rate = static_cast<float>(step.scheduled.learning_rate / slowed),
                                .weight_decay = decay(piece),
-                               .epsilon = static_cast<float>(settings_.epsilon)});
+                               .epsilon = static_cast<float>(settings_.epsilon),
+                               .decision = step.decision});
     }
   }
 };

@@ -26,9 +26,10 @@ struct OptimizerPiece {
 };
 
 struct OptimizerStep {
-  std::int64_t number = 1;    // applied steps, this one included
-  ScheduledValues scheduled;  // learning rate, and what else the schedule sets
-  float factor = 1.0F;        // multiplies gradients: unscaling and clipping
+  std::int64_t number = 1;                   // applied steps, this one included
+  ScheduledValues scheduled;                 // learning rate, and what else the schedule sets
+  float factor = 1.0F;                       // multiplies gradients: unscaling and clipping
+  const UpdateDecision* decision = nullptr;  // in the device's memory: decides instead (device/operations.h)
 };
 
 class Optimizer {

@@ -1,6 +1,7 @@
 #include "train/compute.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <set>
 
@@ -109,7 +110,7 @@ std::string device_communicator(const std::vector<Offer>& offers, const std::str
                                        "memory of the host), or leave it \"auto\"; or set device.type to \"cpu\"");
   }
   if (asked == "nccl") {
-    if (!all_have_their_own) {
+    if (!all_have_their_own && std::getenv("ZEROTRAIN_ALLOW_SHARED_GPU") == nullptr) {
       fail_together<UserError>(
           host, "device.communicator: \"nccl\" needs a GPU for each rank of a machine; there are " + counts +
                     ". Start fewer ranks, or use \"staged\" to let ranks share a GPU");

@@ -33,18 +33,24 @@ Curve run_rank(Settings settings, const Dataset& dataset, Communicator& host, co
 
   Session session(settings, device, communicator, dataset.training.get(), dataset.validation.get());
   session.initialize();
-  while (session.steps().attempted < settings.training.max_steps) {
-    const StepOutcome outcome = session.train_step(0);
+  const auto add = [&](const StepOutcome& outcome) {
     curve.steps.push_back({outcome.loss, outcome.grad_norm, outcome.scale, outcome.decision.verdict != Verdict::apply,
                            outcome.decision.reason, static_cast<std::int64_t>(outcome.retried_scales.size())});
-    if (outcome.decision.verdict == Verdict::fail) break;
+    return outcome.decision.verdict != Verdict::fail;
+  };
+  bool goes_on = true;
+  while (goes_on && session.steps().attempted < settings.training.max_steps) {
+    const auto outcome = session.advance(0);
+    if (outcome) goes_on = add(*outcome);
   }
+  while (goes_on && session.unread() > 0) goes_on = add(session.read_step());
   if (settings.training.eval_interval > 0) curve.validation_loss = session.evaluate().loss;
   curve.checksum = session.weights_checksum();
   curve.held = device.ledger().current();
   curve.padding = device.ledger().padding();
   for (const CollectiveCount& count : communicator.counts().training) curve.elements_sent += count.elements;
   curve.elements_planned = planned_elements(curve.plan, session.steps());
+  curve.counts = communicator.counts();
   return curve;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/communicator.h"
 #include "data/source.h"
 #include "optim/update_gate.h"
 #include "train/plan.h"
@@ -28,6 +29,7 @@ struct Curve {
   MemoryByCategory held{};
   std::int64_t padding = 0;
   std::int64_t elements_sent = 0, elements_planned = 0;
+  CommunicationCounts counts;
   Plan plan;
   std::string device;  // what bits depend on beside the config: "avx512", "sm_90"
 

@@ -1,7 +1,8 @@
 // How long phases of a step take on the device's compute stream, found without making the host wait.
 #pragma once
 
-#include <vector>
+#include <cstdint>
+#include <deque>
 
 #include "device/device.h"
 
@@ -27,10 +28,15 @@ class PhaseClock {
     TimeMark begin_;
   };
 
-  // Adds up the spans so far. The host must have waited for the compute stream since the last of them.
-  void settle() {
-    for (const Measured& span : spans_) *span.total += device_.seconds_between(span.begin, span.end);
-    spans_.clear();
+  // Spans that have ended since the beginning.
+  std::int64_t ended() const { return settled_ + static_cast<std::int64_t>(spans_.size()); }
+  // Adds up the first `count` of them. The host must have waited for the compute stream since the last of these.
+  void settle(std::int64_t count) {
+    for (; settled_ < count; ++settled_) {
+      const Measured& span = spans_.front();
+      *span.total += device_.seconds_between(span.begin, span.end);
+      spans_.pop_front();
+    }
   }
 
  private:
@@ -39,7 +45,8 @@ class PhaseClock {
     TimeMark begin, end;
   };
   Device& device_;
-  std::vector<Measured> spans_;
+  std::deque<Measured> spans_;
+  std::int64_t settled_ = 0;
 };
 
 }  // namespace zt

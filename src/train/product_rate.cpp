@@ -1,8 +1,9 @@
 #include "train/product_rate.h"
 
 #include <algorithm>
-#include <chrono>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "device/device_decorator.h"
 
@@ -15,20 +16,28 @@ class ProductsOnly final : public DeviceDecorator {
  public:
   using DeviceDecorator::DeviceDecorator;
   void run(Stream stream, const Operation& operation) override {
-    if (!std::holds_alternative<MatMul>(operation)) {
-      // Collectives fold gradients from inside their calls; what they leave is not looked at.
-      return;
-    }
-    const auto start = std::chrono::steady_clock::now();
-    inner().run(stream, operation);
-    inner().synchronize(inner().record(stream));
-    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    flops_ += product_flops(operation);
+    const auto* const product = std::get_if<MatMul>(&operation);
+    // Collectives fold gradients from inside their calls; what they leave is not looked at.
+    if (product == nullptr) return;
+    MatMul plain = *product;
+    plain.activated = {};
+    plain.activation_input = {};
+    const TimeMark begin = inner().mark(stream);
+    inner().run(stream, plain);
+    spans_.emplace_back(begin, inner().mark(stream));
+    flops_ += product_flops(plain);
   }
-  double rate() const { return seconds_ > 0.0 ? flops_ / seconds_ : 0.0; }
+  // Once what was run is over.
+  double rate() {
+    double seconds = 0.0;
+    for (const auto& [begin, end] : spans_) seconds += inner().seconds_between(begin, end);
+    spans_.clear();
+    return seconds > 0.0 ? flops_ / seconds : 0.0;
+  }
 
  private:
-  double seconds_ = 0.0, flops_ = 0.0;
+  std::vector<std::pair<TimeMark, TimeMark>> spans_;
+  double flops_ = 0.0;
 };
 
 }  // namespace
@@ -38,6 +47,7 @@ double measure_product_rate(Session& session, Device& device) {
   for (int repetition = 0; repetition < 2; ++repetition) {
     ProductsOnly products(device);
     session.measure_pass(products);
+    session.wait_for_device();
     best = std::max(best, products.rate());
   }
   return best;

@@ -159,8 +159,17 @@ std::vector<std::string> closing_block(const nlohmann::ordered_json& summary, co
                   count_in_words(number(throughput.at("model_flops_per_second"))) + "flop/s a rank, " +
                   fixed(100.0 * number(throughput.at("utilization")), 1) + " % of its matrix products' rate");
   const auto& rank = summary.at("memory").at("ranks").at(0);
-  lines.push_back("memory         peak resident " + bytes_in_words(rank.at("peak_resident").get<std::int64_t>()) +
-                  " (rank 0), model states by formula " +
+  std::string on_gpu;
+  if (summary.at("run").contains("gpu")) {
+    std::int64_t held = 0;
+    for (const auto& [category, bytes] : rank.items()) {
+      if (summary.at("memory").at("planned").contains(category) && category != "padding")
+        held += bytes.get<std::int64_t>();
+    }
+    on_gpu = bytes_in_words(held) + " held on the GPU, on the host ";
+  }
+  lines.push_back("memory         " + on_gpu + "peak resident " +
+                  bytes_in_words(rank.at("peak_resident").get<std::int64_t>()) + " (rank 0), model states by formula " +
                   fixed(number(summary.at("memory").at("formula_bytes_per_parameter")), 2) + " bytes a parameter");
   lines.push_back("communication  " + fixed(number(communication.at("elements_per_parameter_and_step")), 4) +
                   " elements a parameter and step, planned " + fixed(number(communication.at("planned")), 4) +

@@ -64,6 +64,7 @@ Session::Session(const Settings& settings, Device& device, Communicator& communi
     validation_ = std::make_unique<Loader>(*validation, Loader::Order::sequential, settings.training.seed, micro,
                                            settings.batch.train);
   }
+  if (settings.training.report_delay > 0) delayed_ = std::make_unique<DelayedSteps>(device);
   feeder_ = std::make_unique<BatchFeeder>(device, sample_shape(settings.model), micro);
 }
 
@@ -120,28 +121,36 @@ void Session::run_micro_steps(Device& device, double scale, Purpose purpose) {
   }
 }
 
+FinishContext Session::finish_context() {
+  return {*engine_,
+          *states_,
+          *optimizer_,
+          gate_,
+          *sums_,
+          settings_.gradient_clipping,
+          settings_.batch.accumulation * communicator_.size(),
+          static_cast<double>(losses_per_step()),
+          settings_.optimizer.decay_biases,
+          settings_.optimizer.decay_norms};
+}
+
+ScheduledValues Session::scheduled() const {
+  return scheduled_values(settings_.scheduler, settings_.optimizer.learning_rate, steps_.applied);
+}
+
 StepOutcome Session::train_step(std::int64_t vote) {
   ++steps_.attempted;
-  FinishContext context{*engine_,
-                        *states_,
-                        *optimizer_,
-                        gate_,
-                        *sums_,
-                        settings_.gradient_clipping,
-                        settings_.batch.accumulation * communicator_.size(),
-                        static_cast<double>(losses_per_step()),
-                        settings_.optimizer.decay_biases,
-                        settings_.optimizer.decay_norms};
-  const ScheduledValues scheduled =
-      scheduled_values(settings_.scheduler, settings_.optimizer.learning_rate, steps_.applied);
+  FinishContext context = finish_context();
   std::vector<double> retried_scales;
   while (true) {
     run_micro_steps(device_, scaler().scale(), Purpose::training);
     StepOutcome outcome;
     {
       const PhaseClock::Span span(clock_, seconds_.optimizer);
-      outcome = finish_step(context, steps_.applied, scheduled, vote, [this] { clock_.settle(); });
+      const std::int64_t over = clock_.ended();
+      outcome = finish_step(context, steps_.applied, scheduled(), vote, [this, over] { clock_.settle(over); });
     }
+    outcome.step = steps_.attempted;
     if (outcome.decision.verdict == Verdict::retry) {
       // Nothing was updated or published: only the passes are run again.
       ++steps_.retried;
@@ -160,7 +169,36 @@ StepOutcome Session::train_step(std::int64_t vote) {
 void Session::wait_for_device() {
   for (const Stream stream : {Stream::copy, Stream::reduce, Stream::gather, Stream::compute})
     device_.synchronize(stream);
-  clock_.settle();
+  clock_.settle(clock_.ended());
+}
+
+std::optional<StepOutcome> Session::advance(std::int64_t vote) {
+  if (!delayed_) return train_step(vote);
+  ++steps_.attempted;
+  run_micro_steps(device_, 1.0, Purpose::training);
+  clocked_.push_back(clock_.ended());
+  {
+    const PhaseClock::Span span(clock_, seconds_.optimizer);
+    FinishContext context = finish_context();
+    delayed_->finish(context, steps_.attempted, steps_.applied, scheduled(), vote);
+  }
+  communicator_.set_purpose(Purpose::control);
+  ++steps_.applied;  // until it is known better
+  if (delayed_->unread() < DelayedSteps::most_unread) return std::nullopt;
+  return read_step();
+}
+
+StepOutcome Session::read_step() {
+  StepOutcome outcome = delayed_->read(gate_);
+  clock_.settle(clocked_.front());
+  clocked_.pop_front();
+  if (outcome.decision.verdict != Verdict::apply) {
+    steps_.attempted = outcome.step;
+    steps_.applied = outcome.step - 1;
+    ++steps_.skipped;
+    ++steps_.skipped_for.at(static_cast<std::size_t>(outcome.decision.reason));
+  }
+  return outcome;
 }
 
 void Session::replay_micro_steps(Device& device, double scale) { run_micro_steps(device, scale, Purpose::control); }

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +21,7 @@
 #include "optim/update_gate.h"
 #include "train/batch_feeder.h"
 #include "train/phase_clock.h"
+#include "zero/delayed_step.h"
 #include "zero/engine.h"
 #include "zero/finish_step.h"
 #include "zero/layout.h"
@@ -57,6 +59,14 @@ class Session {
   // One attempted step: A micro-steps and finish_step, more than once where the gate asks for a retry: with the same
   // samples and the same dropout. The votes of all ranks come back summed in the outcome.
   StepOutcome train_step(std::int64_t vote);
+  // The same for a loop that need not know the outcome at once: begins a step and returns what has become known by it,
+  // its own outcome or, with training.report_delay, that of the step before. unread() steps are then to be read by
+  // read_step(), oldest first. A step that is not applied ends such a run: the ones after it, which the device has left
+  // out, are no longer counted.
+  std::optional<StepOutcome> advance(std::int64_t vote);
+  std::size_t unread() const { return delayed_ ? delayed_->unread() : 0; }
+  StepOutcome read_step();
+
   // Runs the micro-steps of the step that was attempted last again on `device` (a decorator of its own one), with
   // the weights as they are; nothing is updated.
   void replay_micro_steps(Device& device, double scale);
@@ -97,6 +107,8 @@ class Session {
   std::int64_t micro_batch_of(std::int64_t k) const;  // j = k N + r
   std::int64_t first_sample() const;                  // of the step that was attempted last
   void run_micro_steps(Device& device, double scale, Purpose purpose);
+  FinishContext finish_context();
+  ScheduledValues scheduled() const;
 
   Settings settings_;
   Device& device_;
@@ -109,10 +121,12 @@ class Session {
   std::unique_ptr<StateStore> states_;
   UpdateGate gate_;
   std::unique_ptr<StepSums> sums_;
+  std::unique_ptr<DelayedSteps> delayed_;  // null: outcomes are known at once
   Buffer checksum_;
   std::unique_ptr<Loader> training_, validation_;
   std::unique_ptr<BatchFeeder> feeder_;
   PhaseClock clock_;
+  std::deque<std::int64_t> clocked_;  // spans that are over with each unread step
   std::vector<float> host_logits_;
   StepCounts steps_;
   PhaseSeconds seconds_;

@@ -105,6 +105,7 @@ Json make_summary(const Session& session, const Plan& plan, const RunRecord& rec
                     {"threads_per_rank", settings.device.threads},
                     {"micro_batch", settings.batch.micro},
                     {"accumulation", settings.batch.accumulation}};
+  if (!record.gpu.empty()) summary["run"]["gpu"] = record.gpu;
 
   Json ranks = Json::array();
   for (const std::string& entry : rank_memory) {
@@ -141,17 +142,17 @@ Json make_summary(const Session& session, const Plan& plan, const RunRecord& rec
                         {"forward", seconds.forward},        {"backward", seconds.backward},
                         {"optimizer", seconds.optimizer},    {"communication_exposed", exposed},
                         {"data_wait", seconds.data_wait}};
+  if (record.hides_its_waits) summary["seconds"]["communication_exposed"] = nullptr;
   return summary;
 }
 
 Json train_metrics(const Session& session, const StepOutcome& outcome, double seconds) {
-  const StepCounts& steps = session.steps();
   const Settings& settings = session.settings();
   const bool tokens = counts_tokens(session);
   const bool applied = outcome.decision.verdict == Verdict::apply;
   Json line;
   line["kind"] = "train";
-  line["step"] = steps.attempted;
+  line["step"] = outcome.step;
   put_number(line, "loss", outcome.loss);
   line["grad_norm"] = std::isfinite(outcome.grad_norm) ? Json(outcome.grad_norm) : Json(nullptr);
   put_number(line, "learning_rate", outcome.learning_rate);
@@ -159,8 +160,8 @@ Json train_metrics(const Session& session, const StepOutcome& outcome, double se
   line["skipped"] = !applied;
   if (!applied) line["skip_reason"] = name_of(outcome.decision.reason);
   if (!outcome.retried_scales.empty()) line["retries"] = outcome.retried_scales.size();
-  line["samples"] = steps.attempted * settings.batch.train;
-  if (tokens) line["tokens"] = steps.attempted * session.positions_per_step();
+  line["samples"] = outcome.step * settings.batch.train;
+  if (tokens) line["tokens"] = outcome.step * session.positions_per_step();
   put_number(line, "step_seconds", seconds);
   put_number(line, tokens ? "tokens_per_second" : "samples_per_second",
              static_cast<double>(session.positions_per_step()) / seconds);

@@ -44,7 +44,7 @@ class Trainer {
   std::int64_t steps_to_run() const;
   void start();
   void steps();
-  void after_step(const StepOutcome& outcome, double seconds);
+  void after_step(const StepOutcome& outcome);
   void evaluate();
   void say_why_it_ends();
   void finish();
@@ -71,6 +71,7 @@ class Trainer {
   SkipReason last_skip_reason_ = SkipReason::none;
   std::int64_t last_evaluated_ = -1;
   int stop_signal_ = 0;
+  Clock::time_point step_began_;
 };
 
 Trainer::Trainer(ResolvedConfig config, const Dataset& dataset, Communicator& communicator, const TrainOptions& options)
@@ -91,6 +92,8 @@ Trainer::Trainer(ResolvedConfig config, const Dataset& dataset, Communicator& co
                    .ranks_per_node = config_.settings.device.ranks_per_node,
                    .instruction_set = std::string(cpu::name_of(level_))});
   record_.instruction_set = choice_.instruction_set(level_);
+  record_.gpu = choice_.gpu.name;
+  record_.hides_its_waits = choice_.communicator == "nccl";
 }
 
 std::int64_t Trainer::steps_to_run() const {
@@ -196,23 +199,29 @@ void Trainer::steps() {
   const std::int64_t total = steps_to_run();
   const TrainingSettings& training = config_.settings.training;
   while (session_->steps().attempted < total) {
-    const auto start = Clock::now();
-    const StepOutcome outcome = session_->train_step(vote_for(options_.stop_signal ? options_.stop_signal() : 0));
-    after_step(outcome, seconds_since(start));
-    stop_signal_ = signal_of(outcome.agreed.votes);
+    if (session_->unread() == 0) step_began_ = Clock::now();
+    const auto outcome = session_->advance(vote_for(options_.stop_signal ? options_.stop_signal() : 0));
+    if (outcome) after_step(*outcome);
+    const bool evaluates = training.eval_interval > 0 && session_->steps().attempted % training.eval_interval == 0;
+    if (evaluates || stop_signal_ != 0 || session_->steps().attempted == total) {
+      while (session_->unread() > 0) after_step(session_->read_step());
+    }
     if (stop_signal_ != 0) return;
-    if (training.eval_interval > 0 && session_->steps().attempted % training.eval_interval == 0) evaluate();
+    if (evaluates) evaluate();
     if (stops_early_) return;
   }
 }
 
-void Trainer::after_step(const StepOutcome& outcome, double seconds) {
+void Trainer::after_step(const StepOutcome& outcome) {
   const Settings& settings = config_.settings;
+  const double seconds = seconds_since(step_began_);
+  step_began_ = Clock::now();
+  if (const int signal = signal_of(outcome.agreed.votes); signal != 0) stop_signal_ = signal;
   record_.loss = outcome.loss;
   record_.step_seconds.push_back(seconds);
   if (metrics_) metrics_->append(json_text(train_metrics(*session_, outcome, seconds)));
 
-  const std::int64_t step = session_->steps().attempted;
+  const std::int64_t step = outcome.step;
   const Decision& decision = outcome.decision;
   for (const std::string& line : retry_lines(step, outcome)) console_.say(line);
   if (decision.verdict == Verdict::skip) console_.say(skip_line(step, outcome, session_->scaler()));

@@ -1,6 +1,7 @@
 // The end of a step, the same at every stage: agree, take the norm, clip, update what this rank owns, publish.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -20,21 +21,33 @@ struct Agreement {
   std::int64_t votes = 0;                 // sum of what the ranks voted
 };
 
-// Sums of losses and squares in the device's memory.
+// What is added up over all ranks: integers only, so that the order does not matter.
+struct StepMessage {
+  std::array<Accumulator, 2> sums;  // losses, squares of gradients
+  std::int64_t votes = 0;
+
+  Agreement agreement() const;
+};
+static_assert(sizeof(StepMessage) % sizeof(std::int64_t) == 0);
+
+// The message of this rank in the device's memory.
 class StepSums {
  public:
   explicit StepSums(Device& device);
   void clear();
   void add_losses(const float* losses, std::int64_t count);
   void add_squares(ConstTensorView gradients);
+  // The host waits for the compute stream and for all ranks.
   Agreement agree(Communicator& communicator, std::int64_t vote);
+  StepMessage* message() const { return buffer_.as<StepMessage>(); }
 
  private:
   Device& device_;
-  Buffer buffer_;  // two Accumulators: losses, squares
+  Buffer buffer_;  // a StepMessage
 };
 
 struct StepOutcome {
+  std::int64_t step = 0;  // attempted steps, this one included
   Agreement agreed;
   Decision decision;
   double loss = 0.0;           // mean over all that counts, before the update; NaN where it is not finite

@@ -95,7 +95,11 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
                                               cublasLtMatmulHeuristicResult_t results[], int* found) {
   if (handle == nullptr || preference == nullptr || wanted < 1) return CUBLAS_STATUS_INVALID_VALUE;
   *found = 0;
-  const cublasStatus_t status = check(product_of(descriptor, a, b, c, d));
+  const Product product = product_of(descriptor, a, b, c, d);
+  const cublasStatus_t status = check(product);
+  if (!settings().epilogues && product.descriptor.epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   const auto& wishes = contents<Preference>(preference);
   results[0] = {};
@@ -135,6 +139,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   if (!all_fit(product, operands)) return CUBLAS_STATUS_INVALID_VALUE;
+  if (is_to_fail(Call::launch, current_device())) return CUBLAS_STATUS_EXECUTION_FAILED;
   const cudaError_t queued = queue(stream, [product, operands, workspace, needed] {
     if (needed > 0) std::memset(workspace, 0xff, needed);  // whatever else lies there is lost
     multiply(product, operands);

@@ -45,6 +45,7 @@ Field field_of(MatrixLayout& to, cublasLtMatrixLayoutAttribute_t attribute) {
 Field field_of(Preference& to, cublasLtMatmulPreferenceAttributes_t attribute) {
   switch (attribute) {
     case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES: return {&to.workspace, sizeof to.workspace};
+    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK: return {&to.reduction_schemes, sizeof to.reduction_schemes};
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES: return {&to.alignments[0], sizeof to.alignments[0]};
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES: return {&to.alignments[1], sizeof to.alignments[1]};
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES: return {&to.alignments[2], sizeof to.alignments[2]};
@@ -94,6 +95,16 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t descriptor) { retu
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t descriptor, cublasLtMatmulDescAttributes_t attribute,
                                               const void* value, std::size_t bytes) {
   return set<MatmulDescriptor>(descriptor, attribute, value, bytes);
+}
+cublasStatus_t cublasLtMatmulDescGetAttribute(cublasLtMatmulDesc_t descriptor, cublasLtMatmulDescAttributes_t attribute,
+                                              void* value, std::size_t bytes, std::size_t* written) {
+  if (descriptor == nullptr || value == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
+  const Field field = field_of(contents<MatmulDescriptor>(descriptor), attribute);
+  if (field.address == nullptr) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (bytes < field.bytes) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(value, field.address, field.bytes);
+  if (written != nullptr) *written = field.bytes;
+  return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type, std::uint64_t rows,

@@ -34,6 +34,7 @@ struct MatrixLayout {
 
 struct Preference {
   std::uint64_t workspace = 0;
+  std::uint32_t reduction_schemes = CUBLASLT_REDUCTION_SCHEME_MASK;  // every algorithm here adds in one go
   std::uint32_t alignments[4] = {256, 256, 256, 256};  // what the caller promises of A, B, C, D
 };
 

@@ -106,8 +106,9 @@ cublasStatus_t check(const Product& product) {
       break;
     default: return CUBLAS_STATUS_NOT_SUPPORTED;
   }
-  const bool other_bias = how.bias_type >= 0 && how.bias_type != static_cast<std::int32_t>(product.d.type);
-  if (other_bias && how.bias_type != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (how.bias_type >= 0 && how.bias_type != static_cast<std::int32_t>(product.d.type)) {
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
   if (how.auxiliary_type >= 0 && how.auxiliary_type != static_cast<std::int32_t>(product.d.type)) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }

@@ -29,6 +29,7 @@ struct Settings {
   std::size_t device_memory = std::size_t{1} << 30;  // bytes of each device
   bool protect = true;   // host code that touches device memory ends the process with a message
   double patience = 60;  // seconds that a collective waits for other ranks
+  bool epilogues = true;    // cuBLASLt finds algorithms with an epilogue
 };
 
 Settings settings();
@@ -51,8 +52,8 @@ class Configured {
 enum class Call { allocation, launch, collective };
 
 // The n-th call of this kind from now on fails (1: the next), on one device or, with -1, counted over all.
-// An allocation gives cudaErrorMemoryAllocation, a launch cudaErrorLaunchOutOfResources, a collective
-// ncclUnhandledCudaError. n = 0 takes the request back.
+// An allocation gives cudaErrorMemoryAllocation, a launch cudaErrorLaunchOutOfResources (products are launches, too:
+// CUBLAS_STATUS_EXECUTION_FAILED), a collective ncclUnhandledCudaError. n = 0 takes the request back.
 void fail_nth(Call call, int n, int device = -1);
 
 // While one exists, what the emulation finds wrong (a divergent barrier, a mismatched collective, ...) is kept here and

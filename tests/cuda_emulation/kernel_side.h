@@ -64,6 +64,19 @@ inline int __any_sync(unsigned mask, int flag, ZtPlace where = ZtPlace::current(
 inline int __all_sync(unsigned mask, int flag, ZtPlace where = ZtPlace::current()) {
   return __ballot_sync(mask, flag, where) == mask ? 1 : 0;
 }
+// The lanes that have the caller's value.
+template <typename T>
+unsigned __match_any_sync(unsigned mask, T value, ZtPlace where = ZtPlace::current()) {
+  return zt::emulation::collective("__match_any_sync", mask, value, where,
+                                   [mask, value](const zt::emulation::Meeting& meeting) {
+                                     unsigned same = 0;
+                                     for (int lane = 0; lane < warpSize; ++lane) {
+                                       if (((mask >> lane) & 1U) != 0 && meeting.of<T>(lane) == value)
+                                         same |= 1U << lane;
+                                     }
+                                     return same;
+                                   });
+}
 
 namespace zt::emulation {
 

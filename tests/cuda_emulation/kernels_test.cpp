@@ -214,6 +214,8 @@ TEST_CASE("what the lanes of a warp exchange") {
     CHECK(mine[13] == 1);
     CHECK(mine[14] == 0);
     CHECK(mine[15] == (lane ^ 16));
+    const unsigned own_half = lane < 16 ? 0x0000ffffU : 0xffff0000U;
+    CHECK(std::bit_cast<unsigned>(mine[16]) == (lane % 3 == 0 ? every_third & own_half : 1U << lane));
   }
 }
 

@@ -61,8 +61,10 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
   if (bytes == 0) return cudaSuccess;
   if (const auto error = check_range(to, bytes, to_device); error != cudaSuccess) return noted(error);
   if (const auto error = check_range(from, bytes, from_device); error != cudaSuccess) return noted(error);
-  const int other = to_device ? device_of(to) : from_device ? device_of(from) : current_device();
-  if (other != current_device()) return noted(cudaErrorInvalidValue);  // no peer access here
+  const auto elsewhere = [](const void* memory) { return device_of(memory) != current_device(); };
+  if ((to_device && elsewhere(to)) || (from_device && elsewhere(from))) {
+    return noted(cudaErrorInvalidValue);  // no peer access here
+  }
   if (!from_device && !is_pinned(from) && !blocking) {
     // CUDA has read pageable memory when the call returns, but may not have written yet.
     auto staged = std::make_shared<std::string>(static_cast<const char*>(from), bytes);

@@ -130,7 +130,9 @@ cudaError_t run_all(int device, bool only_blocking) {
   return noted(broken_device(device));
 }
 
-cudaError_t queue(cudaStream_t handle, Operation operation) {
+namespace {
+
+cudaError_t put_on(cudaStream_t handle, Operation operation, bool run) {
   const std::shared_ptr<Stream> stream = find_stream(handle);
   if (stream == nullptr) return noted(cudaErrorInvalidResourceHandle);
   if (stream->device != current_device()) return noted(cudaErrorInvalidResourceHandle);
@@ -140,9 +142,14 @@ cudaError_t queue(cudaStream_t handle, Operation operation) {
   if (is_null_stream) run_all(stream->device, true);
   stream->queue.push_back(std::move(operation));
   ++stream->queued;
-  if (!is_null_stream && settings().streams != Streams::eager) return cudaSuccess;
+  if (!run || (!is_null_stream && settings().streams != Streams::eager)) return cudaSuccess;
   return run_until(*stream, stream->queued);
 }
+
+}  // namespace
+
+cudaError_t queue(cudaStream_t stream, Operation operation) { return put_on(stream, std::move(operation), true); }
+cudaError_t queue_only(cudaStream_t stream, Operation operation) { return put_on(stream, std::move(operation), false); }
 
 cudaError_t queue(cudaStream_t stream, std::function<void()> run) {
   return queue(stream, Operation{[run = std::move(run)] {

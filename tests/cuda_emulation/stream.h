@@ -58,6 +58,8 @@ Event* find_event(cudaEvent_t event);
 // Queues on a stream of the current device, and in eager mode runs it.
 cudaError_t queue(cudaStream_t stream, Operation operation);
 cudaError_t queue(cudaStream_t stream, std::function<void()> run);
+// Queues; in eager mode, too, others must run it.
+cudaError_t queue_only(cudaStream_t stream, Operation operation);
 
 // Runs until the stream has done `position` operations.
 cudaError_t run_until(Stream& stream, std::uint64_t position);

@@ -1,5 +1,9 @@
 // Steps of the optimizers: one pass over gradient, master, moments and the published copy. Additions and
 // multiplications are rounded one by one, in PyTorch's order, so no fused operation is used here.
+#include <algorithm>
+#include <cmath>
+
+#include "core/exact_sum.h"
 #include "device/cpu/simd.h"
 #include "device/cpu/simd_targets.h"
 
@@ -217,14 +221,42 @@ HWY_EXPORT(adam_update);
 HWY_EXPORT(sgd_update);
 HWY_EXPORT(adagrad_update);
 
+namespace {
+
+// Calls `update` with the operation as the device's decision, if there is one, leaves it.
+template <class Op, typename Update>
+void as_decided(const Op& op, Update&& update) {
+  if (op.decision == nullptr) return update(op);
+  if (op.decision->apply == 0) return;
+  Op decided = op;
+  decided.factor = op.decision->factor;
+  update(decided);
+}
+
+}  // namespace
+
 WorkspaceNeed workspace_of(const AdamUpdate&) { return {}; }
-void run(const AdamUpdate& op, Context& context) { HWY_DYNAMIC_DISPATCH(adam_update)(op, context); }
+void run(const AdamUpdate& op, Context& context) {
+  as_decided(op, [&](const AdamUpdate& decided) { HWY_DYNAMIC_DISPATCH(adam_update)(decided, context); });
+}
 
 WorkspaceNeed workspace_of(const SgdUpdate&) { return {}; }
-void run(const SgdUpdate& op, Context& context) { HWY_DYNAMIC_DISPATCH(sgd_update)(op, context); }
+void run(const SgdUpdate& op, Context& context) {
+  as_decided(op, [&](const SgdUpdate& decided) { HWY_DYNAMIC_DISPATCH(sgd_update)(decided, context); });
+}
 
 WorkspaceNeed workspace_of(const AdagradUpdate&) { return {}; }
-void run(const AdagradUpdate& op, Context& context) { HWY_DYNAMIC_DISPATCH(adagrad_update)(op, context); }
+void run(const AdagradUpdate& op, Context& context) {
+  as_decided(op, [&](const AdagradUpdate& decided) { HWY_DYNAMIC_DISPATCH(adagrad_update)(decided, context); });
+}
+
+WorkspaceNeed workspace_of(const DecideUpdate&) { return {}; }
+void run(const DecideUpdate& op, Context&) {
+  const double norm = std::sqrt(exact_sum_value(op.sums[1].limbs)) * op.unscale;
+  const double factor = op.clip > 0.0 ? op.unscale * std::min(1.0, op.clip / (norm + 1e-6)) : op.unscale;
+  op.out->factor = static_cast<float>(factor);
+  if (op.sums[0].not_finite != 0 || op.sums[1].not_finite != 0) op.out->apply = 0;
+}
 
 }  // namespace zt::cpu
 #endif

@@ -1,10 +1,11 @@
-// The shared object's entry.
+// The shared object's entries.
 #include "device/gpu/backend.h"
 
 #include <stdexcept>
 
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/errors.h"
+#include "device/cuda/nccl_communicator.h"
 
 namespace zt::cuda {
 namespace {
@@ -29,15 +30,29 @@ class CudaBackend final : public GpuBackend {
     return survey;
   }
   std::unique_ptr<Device> open(int index, const GpuOptions& options) override {
-    return std::make_unique<CudaDevice>(index, options);
+    try {
+      return std::make_unique<CudaDevice>(index, options);
+    } catch (const RunError& error) {
+      throw UserError("GPU " + std::to_string(index) + " cannot be used: " + error.what());
+    }
   }
-  std::unique_ptr<Communicator> nccl(Communicator&, Device&, bool) override { throw UserError("there is no NCCL"); }
+  std::unique_ptr<Communicator> nccl(Communicator& host, Device& device, bool fast) override {
+    auto* cuda = dynamic_cast<CudaDevice*>(&device);
+    if (cuda == nullptr) throw std::logic_error("NCCL needs a device that this backend has opened");
+    return make_nccl_communicator(host, *cuda, fast);
+  }
 };
 
 }  // namespace
 }  // namespace zt::cuda
 
-extern "C" zt::GpuBackend* zerotrain_gpu_backend() {
+extern "C" {
+
+zt::GpuBackend* zerotrain_gpu_backend() {
   static zt::cuda::CudaBackend backend;
   return &backend;
 }
+
+const char* zerotrain_gpu_backend_build() { return zt::gpu_backend_build(); }
+
+}  // extern "C"

@@ -34,7 +34,10 @@ Event make_event(std::int64_t number, Stream stream) {
 }  // namespace
 
 CudaDevice::CudaDevice(int index, const GpuOptions& options)
-    : index_(index), options_(options), ledger_(std::make_shared<MemoryLedger>()) {
+    : index_(index),
+      options_(options),
+      ledger_(std::make_shared<MemoryLedger>()),
+      left_(std::make_shared<std::atomic<bool>>(false)) {
   make_current();
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
@@ -53,7 +56,8 @@ CudaDevice::CudaDevice(int index, const GpuOptions& options)
 
 CudaDevice::~CudaDevice() {
   // Errors have been told by the calls before; a device that failed is left as it is.
-  if (cudaSetDevice(index_) != cudaSuccess) return;
+  if (*left_) static_cast<void>(products_.release());
+  if (*left_ || cudaSetDevice(index_) != cudaSuccess) return;
   for (const cudaStream_t stream : streams_) static_cast<void>(cudaStreamSynchronize(stream));
   for (Line& line : lines_) {
     for (const Recorded& recorded : line.recorded) static_cast<void>(cudaEventDestroy(recorded.event));
@@ -68,25 +72,45 @@ CudaDevice::~CudaDevice() {
 void CudaDevice::make_current() const { check(cudaSetDevice(index_), "cudaSetDevice"); }
 
 Buffer CudaDevice::allocate(std::int64_t bytes, MemoryCategory category, const std::string& name) {
+  return allocate(bytes, category, name,
+                  {[](void** memory, std::size_t size) { return cudaMalloc(memory, size); },
+                   [](void* memory) { static_cast<void>(cudaFree(memory)); }});
+}
+
+Buffer CudaDevice::allocate(std::int64_t bytes, MemoryCategory category, const std::string& name,
+                            const DeviceAllocator& allocator) {
   if (bytes < 0) throw std::logic_error("a buffer of negative size: " + name);
   make_current();
   void* data = nullptr;
   const auto size = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1));
-  const cudaError_t status = cudaMalloc(&data, size);
+  const cudaError_t status = allocator.take(&data, size);
   if (status == cudaErrorMemoryAllocation) {
     static_cast<void>(cudaGetLastError());
     throw_out_of_memory(*ledger_, bytes, category, name);
   }
-  check(status, "cudaMalloc");
+  check(status, "allocating device memory");
   ledger_->add(category, name, bytes);
-  Buffer buffer(data, bytes, [ledger = ledger_, index = index_, data, bytes, category, name] {
-    if (cudaSetDevice(index) == cudaSuccess) static_cast<void>(cudaFree(data));
-    ledger->remove(category, name, bytes);
-  });
+  Buffer buffer(
+      data, bytes,
+      [ledger = ledger_, left = left_, index = index_, give_back = allocator.give_back, data, bytes, category, name] {
+        if (!*left && cudaSetDevice(index) == cudaSuccess) give_back(data);
+        ledger->remove(category, name, bytes);
+      });
   check(cudaMemset(data, 0, size), "cudaMemset");
   // The streams do not wait for the default one, on which the memory was zeroed.
   check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
   return buffer;
+}
+
+Buffer CudaDevice::pin(void* memory, std::int64_t bytes) {
+  make_current();
+  if (cudaHostRegister(memory, static_cast<std::size_t>(bytes), cudaHostRegisterDefault) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());  // copies work all the same, slower
+    return Device::pin(memory, bytes);
+  }
+  return {memory, bytes, [left = left_, index = index_, memory] {
+            if (!*left && cudaSetDevice(index) == cudaSuccess) static_cast<void>(cudaHostUnregister(memory));
+          }};
 }
 
 Buffer CudaDevice::allocate_host(std::int64_t bytes, const std::string& name) {
@@ -100,8 +124,8 @@ Buffer CudaDevice::allocate_host(std::int64_t bytes, const std::string& name) {
   }
   check(status, "cudaMallocHost");
   std::fill_n(static_cast<std::byte*>(data), size, std::byte{0});
-  return {data, bytes, [index = index_, data] {
-            if (cudaSetDevice(index) == cudaSuccess) static_cast<void>(cudaFreeHost(data));
+  return {data, bytes, [left = left_, index = index_, data] {
+            if (!*left && cudaSetDevice(index) == cudaSuccess) static_cast<void>(cudaFreeHost(data));
           }};
 }
 

@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <array>
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -15,6 +16,12 @@
 
 namespace zt::cuda {
 
+// Where device memory comes from, if not from cudaMalloc. `take` says cudaErrorMemoryAllocation when there is none.
+struct DeviceAllocator {
+  std::function<cudaError_t(void** memory, std::size_t bytes)> take;
+  std::function<void(void* memory)> give_back;
+};
+
 // Driven by one host thread at a time.
 class CudaDevice final : public Device {
  public:
@@ -23,7 +30,10 @@ class CudaDevice final : public Device {
   ~CudaDevice() override;
 
   Buffer allocate(std::int64_t bytes, MemoryCategory category, const std::string& name) override;
+  Buffer allocate(std::int64_t bytes, MemoryCategory category, const std::string& name,
+                  const DeviceAllocator& allocator);
   Buffer allocate_host(std::int64_t bytes, const std::string& name) override;
+  Buffer pin(void* memory, std::int64_t bytes) override;
   MemoryLedger& ledger() override { return *ledger_; }
 
   void prepare(const Operation& operation) override;
@@ -49,6 +59,9 @@ class CudaDevice final : public Device {
   // Called again and again while the host waits for the GPU; it may throw what ends the wait.
   void set_watch(std::function<void()> watch) { watch_ = std::move(watch); }
   void make_current() const;
+  // The streams never come to their end, and the process is about to: from now on nothing is waited for or given back
+  // by destructors, since CUDA would wait for the streams. Ends nothing by itself; any thread may call it.
+  void leave() noexcept { *left_ = true; }
 
  private:
   // Events recorded on one stream, oldest first.
@@ -69,7 +82,8 @@ class CudaDevice final : public Device {
   int index_;
   GpuOptions options_;
   std::string name_;
-  std::shared_ptr<MemoryLedger> ledger_;  // also held by every buffer: they may be given back later than the device
+  std::shared_ptr<MemoryLedger> ledger_;     // also held by every buffer: they may be given back later than the device
+  std::shared_ptr<std::atomic<bool>> left_;  // likewise
   std::array<cudaStream_t, stream_count> streams_{};
   std::array<Line, stream_count> lines_;
   std::vector<cudaEvent_t> free_events_;

@@ -51,10 +51,14 @@ class GpuBackend {
 
 // The backend, opened once a process. Null where there is none, with the reason as a sentence in *problem: the file is
 // missing, its libraries are, or it belongs to another build of the program. Searched: ZEROTRAIN_CUDA_BACKEND (a
-// file), beside the program, ../lib/zerotrain beside it.
+// file), beside the program, ../lib/zerotrain beside it. Any thread may call it.
 GpuBackend* open_gpu_backend(std::string* problem);
 
-// What a backend and a program must have in common.
+// The backend in this file, with the same checks; nothing is searched or remembered.
+GpuBackend* open_gpu_backend_file(const std::string& file, std::string* problem);
+
+// What a backend and a program must have in common: version, commit, and a hash of what fixes the layout of the types
+// that pass between them.
 const char* gpu_backend_build();
 
 // The symbol of the shared object: returns a backend that lives as long as the process.

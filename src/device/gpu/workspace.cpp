@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "device/gpu/chunks.h"
+
 namespace zt::gpu {
 namespace {
 
@@ -10,7 +12,24 @@ std::int64_t scratch(const T& /*operation*/) {
   return 0;
 }
 
-std::int64_t scratch(const MatMul& /*operation*/) { return product_workspace; }
+// Behind what cuBLASLt uses, a bias in the format of the output.
+std::int64_t scratch(const MatMul& operation) {
+  if (!operation.bias) return product_workspace;
+  return product_workspace + operation.n * static_cast<std::int64_t>(size_of(operation.out.dtype));
+}
+
+constexpr auto float_bytes = static_cast<std::int64_t>(sizeof(float));
+
+std::int64_t scratch(const BiasGradient& op) {
+  return column_sum_chunks(op.rows, op.columns, op.d_out.dtype).chunks * partial_stride(op.columns) * float_bytes;
+}
+std::int64_t scratch(const LayerNormBackward& op) {
+  const RowChunks cut = norm_backward_fits(op.columns, op.in.dtype)
+                            ? norm_backward_chunks(op.rows)
+                            : column_sum_chunks(op.rows, op.columns, op.in.dtype);
+  return 2 * cut.chunks * partial_stride(op.columns) * float_bytes;
+}
+std::int64_t scratch(const EmbeddingBackward& op) { return token_sort_bytes(op.batch * op.length, op.vocabulary); }
 
 }  // namespace
 

@@ -24,8 +24,8 @@ cudaError_t tensor_matmul(float* c, const T* a, const T* b, int m, int n, int k,
 cudaError_t add_one_async(float* output, const float* input, int count, int shared_bytes, cudaStream_t stream);
 cudaError_t allow_shared_memory(int bytes);                         // for add_one_async
 cudaError_t occupancy(int* blocks, int threads, int shared_bytes);  // of softmax, a multiprocessor
-// All that a warp can exchange, as numbers: output[lane][k], k as in sample.cu; 32 x 16 values.
-constexpr int exchanges = 16;
+// All that a warp can exchange, as numbers: output[lane][k], k as in sample.cu; 32 x 17 values.
+constexpr int exchanges = 17;
 cudaError_t warp_exchanges(int* output, cudaStream_t stream);
 // output[0..3]: results of atomics of 64 threads; see sample.cu.
 cudaError_t atomics(unsigned long long* output, cudaStream_t stream);

@@ -151,6 +151,7 @@ __global__ void warp_exchanges_kernel(int* output) {
   mine[13] = __syncthreads_or(lane == 3);
   mine[14] = __syncthreads_and(lane != 3);
   mine[15] = static_cast<int>(__shfl_xor_sync(all_lanes, 0.5 * lane, 16) * 2);
+  mine[16] = static_cast<int>(__match_any_sync(half, lane % 3 == 0 ? -1 : lane));
 }
 
 __global__ void atomics_kernel(unsigned long long* output) {

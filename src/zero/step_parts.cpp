@@ -1,0 +1,90 @@
+#include "zero/step_parts.h"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace zt {
+
+void add_squares_of_slices(Engine& engine, StepSums& sums) {
+  const Layout& layout = engine.context().layout;
+  for_each_segment(layout, trained_segments, [&](int unit, Segment segment) {
+    const auto [begin, end] = engine.slice_range(unit, segment);
+    const ConstTensorView slice = engine.summed_slice(unit, segment);
+    for (const Piece& piece : layout.pieces(unit, segment, begin, end)) {
+      sums.add_squares(slice.part(piece.offset, piece.count));
+    }
+  });
+}
+
+namespace {
+
+bool decays(const FinishContext& context, TensorKind kind) {
+  switch (kind) {
+    case TensorKind::matrix: return true;
+    case TensorKind::bias: return context.decay_biases;
+    case TensorKind::norm: return context.decay_norms;
+  }
+  return true;
+}
+
+// What the optimizer sees of one segment.
+std::vector<OptimizerPiece> pieces_of(const FinishContext& context, const BorrowedState& state, int unit,
+                                      Segment segment) {
+  Engine& engine = context.engine;
+  const Layout& layout = engine.context().layout;
+  const auto [begin, end] = engine.updated_range(unit, segment);
+  const TensorView resting = engine.resting_parameters(unit, segment);
+  const ConstTensorView gradients = engine.summed_gradients(unit, segment);
+  std::vector<OptimizerPiece> pieces;
+  for (const Piece& place : layout.pieces(unit, segment, begin, end)) {
+    OptimizerPiece piece;
+    piece.decay = decays(context, layout.tensor(place.tensor).kind);
+    piece.tensor = place.tensor;
+    piece.offset = place.tensor_offset;
+    piece.master = (state.master ? state.master : resting).part(place.offset, place.count);
+    piece.gradient = gradients.part(place.offset, place.count);
+    if (state.master) piece.published = resting.part(place.offset, place.count);
+    for (std::size_t moment = 0; moment < state.moments.size(); ++moment) {
+      if (state.moments[moment]) piece.moments.at(moment) = state.moments[moment].part(place.offset, place.count);
+    }
+    pieces.push_back(piece);
+  }
+  return pieces;
+}
+
+}  // namespace
+
+void update_and_publish(FinishContext& context, const OptimizerStep& step) {
+  Engine& engine = context.engine;
+  const Layout& layout = engine.context().layout;
+  Device& device = engine.context().device;
+  for (int unit = 0; unit < static_cast<int>(layout.units().size()); ++unit) {
+    for (const Segment segment : trained_segments) {
+      if (layout.unit(unit).segment(segment).elements == 0) continue;
+      const std::vector<OptimizerPiece> pieces =
+          pieces_of(context, context.states.borrow(unit, segment), unit, segment);
+      context.optimizer.statistics(device, pieces, step);
+      context.optimizer.apply(device, pieces, step);
+      context.states.give_back(unit, segment);
+    }
+    engine.publish(unit, Changed::trained);
+  }
+}
+
+double unscale(double scale, const FinishContext& context) {
+  return 1.0 / (scale * static_cast<double>(context.micro_batches));
+}
+
+StepNumbers numbers_of(const Agreement& agreed, double unscale, double losses) {
+  constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+  StepNumbers numbers;
+  numbers.loss_is_finite = agreed.losses_not_finite == 0;
+  numbers.gradients_are_finite = agreed.gradients_not_finite == 0;
+  numbers.loss = numbers.loss_is_finite ? agreed.loss_sum / losses : unknown;
+  const bool norm_is_known = numbers.loss_is_finite && numbers.gradients_are_finite;
+  numbers.grad_norm = norm_is_known ? std::sqrt(agreed.squares) * unscale : unknown;
+  return numbers;
+}
+
+}  // namespace zt

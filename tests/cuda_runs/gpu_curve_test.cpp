@@ -1,0 +1,180 @@
+// Whole training runs on emulated GPUs: one curve over stages and ranks, what is held and sent as planned, and the
+// CPU's curve within what rounding explains. The backend is the shared object that ZEROTRAIN_CUDA_BACKEND names; ranks
+// are threads, each with a GPU of its own.
+#include <cmath>
+#include <cstdlib>
+
+#include "catch_compat.h"
+#include "device/gpu/backend.h"
+#include "tiny_models.h"
+#include "train/curve.h"
+
+using namespace zt;
+using namespace zt::test;
+
+namespace {
+
+// Heads of 32, which 16-bit formats compute on tensor cores; 24 positions, so that tiles are not full.
+Settings flash_gpt() {
+  Settings settings = tiny_gpt();
+  settings.model.gpt.n_layer = 2;
+  settings.model.gpt.n_head = 2;
+  settings.model.gpt.n_embd = 64;
+  settings.model.gpt.n_positions = 24;
+  settings.training.eval_steps = 1;
+  return settings;
+}
+
+Settings in_precision(Settings settings, const std::string& preset) {
+  settings.precision.preset = preset;
+  settings.loss_scale.initial_scale_power = 8;
+  return settings;
+}
+
+Settings on_gpu(Settings settings, const std::string& communicator) {
+  settings.device.type = "cuda";
+  settings.device.communicator = communicator;
+  return settings;
+}
+
+void require_plan_is_kept(const Curve& curve) {
+  CHECK(curve.held == curve.plan.memory);
+  CHECK(curve.padding == curve.plan.padding);
+  CHECK(curve.elements_sent == curve.elements_planned);
+}
+
+// The two backends round the same operations differently: in fp32 by the order of sums within products (u = 2^-24), in
+// 16 bits by it and by where intermediate values are rounded (u = 2^-8 and 2^-11). The loss is a mean of logarithms
+// of about 4, computed in fp32 from logits that carry a few roundings each, and its gradient steers the weights for
+// three steps: 32 u of the loss is far above what was seen (the largest were 4 u) and far below a wrong kernel.
+double tolerance_of(const std::string& preset) {
+  const double unit = preset == "bf16" ? 0x1p-8 : preset == "fp16" ? 0x1p-11 : 0x1p-24;
+  return 32.0 * unit;
+}
+
+void require_same_course(const Curve& gpu, const Curve& cpu, double tolerance) {
+  REQUIRE(gpu.steps.size() == cpu.steps.size());
+  for (std::size_t step = 0; step < gpu.steps.size(); ++step) {
+    INFO("step " << step + 1);
+    CHECK(gpu.steps[step].skipped == cpu.steps[step].skipped);
+    CHECK(std::abs(gpu.steps[step].loss - cpu.steps[step].loss) <= tolerance * std::abs(cpu.steps[step].loss));
+  }
+  CHECK(std::abs(gpu.validation_loss - cpu.validation_loss) <= tolerance * std::abs(cpu.validation_loss));
+}
+
+// All stages at one number of ranks, over one communicator; returns stage 0's curve.
+Curve require_stages_agree(const Settings& base, int ranks, const std::string& communicator) {
+  const Dataset data = data_for(base);
+  const Settings settings = on_gpu(base, communicator);
+  const Curve reference = trace_curve(at(settings, ranks, 0), data, ranks);
+  require_plan_is_kept(reference);
+  for (int stage = 1; stage <= 3; ++stage) {
+    INFO("stage " << stage << ", " << ranks << " ranks, " << communicator << ", " << base.precision.preset);
+    const Curve curve = trace_curve(at(settings, ranks, stage), data, ranks);
+    CHECK(curve.same_bits(reference));
+    require_plan_is_kept(curve);
+  }
+  return reference;
+}
+
+}  // namespace
+
+TEST_CASE("On GPUs all stages compute the same bits in every precision, and follow the CPU's curve") {
+  for (const std::string preset : {"fp32", "bf16", "fp16"}) {
+    for (const int ranks : {1, 2, 3, 4}) {
+      for (const bool gpt : {true, false}) {
+        INFO(preset << ", " << ranks << " ranks, " << (gpt ? "gpt" : "mlp"));
+        const Settings model = gpt ? flash_gpt() : tiny_mlp();
+        const Settings settings = in_precision(with_batch(model, 1, ranks % 2 == 0 ? 2 : 1, ranks), preset);
+        const Curve gpu = require_stages_agree(settings, ranks, ranks == 1 ? "staged" : "nccl");
+        CHECK(gpu.device.starts_with("sm_"));
+        require_same_course(gpu, trace_curve(settings, data_for(settings), ranks), tolerance_of(preset));
+      }
+    }
+  }
+}
+
+TEST_CASE("On GPUs the number of ranks does not change a bit, nor does the way that data take between them") {
+  Settings settings = in_precision(flash_gpt(), "bf16");
+  settings.batch = {.train = 12, .micro = 1, .accumulation = 12};
+  settings.precision.grad_accum_dtype = "fp32";
+  settings.training.max_steps = 2;
+  const Dataset data = data_for(settings);
+  const Curve reference = trace_curve(at(on_gpu(settings, "staged"), 1, 0), data, 1);
+  for (const int ranks : {2, 3, 4}) {
+    for (const char* communicator : {"nccl", "staged"}) {
+      INFO(ranks << " ranks, " << communicator);
+      const Curve curve = trace_curve(at(on_gpu(settings, communicator), ranks, ranks % 4), data, ranks);
+      CHECK(curve.same_bits(reference));
+      require_plan_is_kept(curve);
+    }
+  }
+}
+
+TEST_CASE("On GPUs NCCL carries what the CPU's ranks would send: calls, elements and bytes") {
+  const Settings settings = in_precision(with_batch(tiny_gpt(), 1, 2, 3), "bf16");
+  const Dataset data = data_for(settings);
+  for (int stage = 0; stage <= 3; ++stage) {
+    INFO("stage " << stage);
+    const Curve gpu = trace_curve(at(on_gpu(settings, "nccl"), 3, stage), data, 3);
+    const Curve cpu = trace_curve(at(settings, 3, stage), data, 3);
+    for (int kind = 0; kind < collective_kind_count; ++kind) {
+      const CollectiveCount& a = gpu.counts.training.at(static_cast<std::size_t>(kind));
+      const CollectiveCount& b = cpu.counts.training.at(static_cast<std::size_t>(kind));
+      CHECK(a.calls == b.calls);
+      CHECK(a.elements == b.elements);
+      CHECK(a.bytes == b.bytes);
+    }
+  }
+}
+
+TEST_CASE("On GPUs dropout, recomputation, freezing and the apex levels keep one curve") {
+  Settings dropout = in_precision(with_batch(flash_gpt(), 1, 2, 2), "bf16");
+  dropout.model.gpt.embd_pdrop = dropout.model.gpt.resid_pdrop = dropout.model.gpt.attn_pdrop = 0.1;
+  require_same_course(require_stages_agree(dropout, 2, "nccl"), trace_curve(dropout, data_for(dropout), 2),
+                      tolerance_of("bf16"));
+  dropout.checkpoint_every = 1;
+  require_stages_agree(dropout, 2, "nccl");
+  Settings frozen = in_precision(with_batch(tiny_gpt(), 1, 1, 2), "fp32");
+  frozen.model.freeze = {"h.0", "*.bias"};
+  require_stages_agree(frozen, 2, "nccl");
+  for (const char* preset : {"O1", "O2", "O3", "autocast_bf16", "bf16_masters"}) {
+    require_stages_agree(in_precision(with_batch(tiny_gpt(), 1, 1, 2), preset), 2, "nccl");
+  }
+}
+
+TEST_CASE("On GPUs overflowing steps are skipped as on the CPU, and the scale comes down alike") {
+  Settings settings = in_precision(with_batch(tiny_mlp(), 2, 1, 2), "fp16");
+  settings.loss_scale.initial_scale_power = 32;
+  settings.loss_scale.hysteresis = 1;
+  settings.training.max_steps = 24;
+  const Curve gpu = require_stages_agree(settings, 2, "nccl");
+  const Curve cpu = trace_curve(settings, data_for(settings), 2);
+  CHECK(gpu.steps.front().skipped);
+  CHECK(!gpu.steps.back().skipped);
+  for (std::size_t step = 0; step < gpu.steps.size(); ++step) CHECK(gpu.steps[step].scale == cpu.steps[step].scale);
+}
+
+TEST_CASE("On GPUs the order of NCCL's own sums is repeated from run to run, and close to that of the ranks") {
+  Settings settings = on_gpu(in_precision(with_batch(tiny_gpt(), 1, 2, 4), "fp32"), "nccl");
+  const Dataset data = data_for(settings);
+  const Curve exact = trace_curve(at(settings, 4, 2), data, 4);
+  settings.training.fast_communication = true;
+  const Curve fast = trace_curve(at(settings, 4, 2), data, 4);
+  CHECK(fast.same_bits(trace_curve(at(settings, 4, 2), data, 4)));
+  CHECK(fast.elements_sent == exact.elements_sent);
+  require_same_course(fast, exact, 1e-5);
+}
+
+TEST_CASE("On GPUs TF32 and fused GELU stay within their rounding of the CPU's curve") {
+  Settings settings = in_precision(with_batch(flash_gpt(), 2, 1, 1), "fp32");
+  const Curve cpu = trace_curve(settings, data_for(settings), 1);
+  Settings fused = on_gpu(settings, "staged");
+  fused.device.gelu_epilogue = true;
+  require_same_course(trace_curve(fused, data_for(fused), 1), cpu, tolerance_of("fp32"));
+  Settings tf32 = on_gpu(settings, "staged");
+  tf32.device.tf32 = true;
+  const Curve rounded = trace_curve(tf32, data_for(tf32), 1);
+  require_same_course(rounded, cpu, 32.0 * 0x1p-11);
+  CHECK(rounded.steps.back().loss != trace_curve(on_gpu(settings, "staged"), data_for(settings), 1).steps.back().loss);
+}
