@@ -42,7 +42,8 @@ def speed_config(shape, micro_batch, steps):
             "optimizer": OPTIMIZER,
             "model": gpt(shape["layers"], shape["heads"], shape["width"], LENGTH, VOCABULARY),
             "data": {"type": "synthetic", "task": "tokens", "samples": micro_batch * 4},
-            "training": {"max_steps": steps, "seed": 1234, "eval_interval": 0, "checkpoint_interval": 0}}
+            "training": {"max_steps": steps, "seed": 1234, "eval_interval": 0, "checkpoint_interval": 0,
+                         "report_delay": 1}}
 
 
 def precision_sets(name):

@@ -122,7 +122,8 @@ def numbers_of_program(check, config):
     check.say("What the program itself measured, which is no trace:")
     check.say()
     check.table(("phase", "seconds"), [(name, f"{seconds[name]:.3f}") for name in
-                                       ("train", "forward", "backward", "optimizer", "communication_exposed", "data_wait")])
+                                       ("train", "forward", "backward", "optimizer", "communication_exposed", "data_wait")
+                                       if seconds[name] is not None])
 
 
 def run(check):

@@ -1,5 +1,7 @@
 #include "cases.h"
 
+#include <array>
+
 #include "operands.h"
 
 namespace zt::bench {
@@ -230,6 +232,28 @@ void for_each_case(Device& device, const Shape& s, DType dtype, const Measure& m
   linear(device, "head", s.rows(), s.vocabulary, s.columns, false, dtype, measure);
   loss(device, s, dtype, measure);
   step(device, s, dtype, measure);
+}
+
+void for_each_gelu_product(Device& device, const Shape& s, DType dtype, const std::string& how,
+                           const Measure& measure) {
+  Operands operands(device);
+  const std::int64_t inner = 4 * s.columns;
+  const TensorView x = operands.random(s.rows() * s.columns, dtype);
+  const TensorView weight = operands.random(inner * s.columns, dtype, 0.02F);
+  const TensorView y = operands.random(s.rows() * inner, dtype);
+  const TensorView activated = operands.empty(s.rows() * inner, dtype);
+  MatMul op;
+  op.a = x, op.b = weight, op.out = y, op.bias = operands.random(inner, dtype), op.activated = activated;
+  op.m = s.rows(), op.n = inner, op.k = s.columns;
+  op.lda = s.columns, op.ldb = s.columns, op.ldc = inner, op.transpose_b = true;
+  op.activation = Activation::gelu_new;
+  measure({"first of the MLP with GELU, forward" + how, text({op.m, op.n, op.k}), op, 0.0, product_flops(op)});
+  op = {};
+  // The second's weight is [C, 4 C]; its d input meets the first's output.
+  op.a = x, op.b = weight, op.out = activated, op.activation_input = y;
+  op.m = s.rows(), op.n = inner, op.k = s.columns, op.lda = s.columns, op.ldb = inner, op.ldc = inner;
+  op.activation = Activation::gelu_new;
+  measure({"second of the MLP with GELU, d input" + how, text({op.m, op.n, op.k}), op, 0.0, product_flops(op)});
 }
 
 void for_each_ceiling(Device& device, DType dtype, bool tiny, const Measure& measure) {

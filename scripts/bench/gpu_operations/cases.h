@@ -33,6 +33,11 @@ struct Case {
 // products of zeros need less power and are quicker.
 void for_each_case(Device& device, const Shape& shape, DType dtype, const std::function<void(const Case&)>& measure);
 
+// The products that GELU goes with, forward and backward: within the product, if the device was opened to do so, else
+// after it. `how` ends the names.
+void for_each_gelu_product(Device& device, const Shape& shape, DType dtype, const std::string& how,
+                           const std::function<void(const Case&)>& measure);
+
 // What the card can do: a large product, and a copy within its memory.
 void for_each_ceiling(Device& device, DType dtype, bool tiny, const std::function<void(const Case&)>& measure);
 

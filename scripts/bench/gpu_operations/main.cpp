@@ -96,8 +96,9 @@ int measure(const Options& options) {
     std::printf("%s, %s, shapes of GPT-2 %s, batches of %lld\n", survey.devices.front().name.c_str(),
                 std::string(name_of(options.dtype)).c_str(), shape.name.c_str(), static_cast<long long>(shape.batch));
   }
+  Device* now = device.get();
   const auto report = [&](const Case& c) {
-    const double seconds = time_of(*device, c.operation, options.seconds);
+    const double seconds = time_of(*now, c.operation, options.seconds);
     const bool product = c.flops > 0.0;
     const double rate = (product ? c.flops : c.bytes) / seconds;
     double& ceiling = product ? product_rate : memory_rate;
@@ -116,6 +117,10 @@ int measure(const Options& options) {
   };
   for_each_ceiling(*device, options.dtype, options.shape == "tiny", report);
   for_each_case(*device, shape, options.dtype, report);
+  for_each_gelu_product(*device, shape, options.dtype, "", report);
+  const auto fusing = backend->open(0, {.tf32 = false, .gelu_epilogue = true});
+  now = fusing.get();
+  for_each_gelu_product(*fusing, shape, options.dtype, " (epilogue)", report);
   if (options.json) std::cout << table.dump(1) << "\n";
   return 0;
 }
