@@ -23,7 +23,7 @@ granted=(g++ cmake)
 # What these are depended on for is not used here: Fortran, remote hosts, pictures of a machine, autotools, users.
 unused='^(gfortran.*|libgfortran.*|openssh-client|libedit2|libfido2-1|libcbor.*|libbsd0|libx11-.*|libxcb1|libxext6'
 unused+='|libxau6|libxdmcp6|libxnvctrl0|libhwloc-plugins|libjs-.*|automake|autoconf|autotools-dev|m4|passwd|adduser'
-unused+='|libsemanage.*|libsepol2|media-types|libsqlite3-0|readline-common|libreadline8)$'
+unused+='|libsemanage.*|libsepol2|media-types|readline-common|libreadline8)$'
 
 folder=$1
 mkdir -p "$folder/partial"
