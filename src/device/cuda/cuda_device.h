@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "device/cuda/products.h"
@@ -14,6 +15,11 @@
 #include "device/gpu/backend.h"
 
 namespace zt::cuda {
+
+struct DestroyStream {
+  void operator()(cudaStream_t stream) const { static_cast<void>(cudaStreamDestroy(stream)); }
+};
+using OwnedStream = std::unique_ptr<std::remove_pointer_t<cudaStream_t>, DestroyStream>;
 
 // Driven by one host thread at a time.
 class CudaDevice final : public Device {
@@ -45,7 +51,7 @@ class CudaDevice final : public Device {
 
   // For the communicator.
   int index() const { return index_; }
-  cudaStream_t native(Stream stream) const { return streams_[static_cast<std::size_t>(stream)]; }
+  cudaStream_t native(Stream stream) const { return streams_[static_cast<std::size_t>(stream)].get(); }
   // Called again and again while the host waits for the GPU; it may throw what ends the wait.
   void set_watch(std::function<void()> watch) { watch_ = std::move(watch); }
   void make_current() const;
@@ -70,7 +76,7 @@ class CudaDevice final : public Device {
   GpuOptions options_;
   std::string name_;
   std::shared_ptr<MemoryLedger> ledger_;  // also held by every buffer: they may be given back later than the device
-  std::array<cudaStream_t, stream_count> streams_{};
+  std::array<OwnedStream, stream_count> streams_;
   std::array<Line, stream_count> lines_;
   std::vector<cudaEvent_t> free_events_;
   std::int64_t last_event_ = 0;
