@@ -33,10 +33,6 @@ void run(const LayerNormBackward&, const Launch&) { missing(); }
 void run(const CrossEntropy&, const Launch&) { missing(); }
 void run(const SquaredError&, const Launch&) { missing(); }
 
-// Attention.
-void run(const AttentionForward&, const Launch&) { missing(); }
-void run(const AttentionBackward&, const Launch&) { missing(); }
-
 // Products.
 struct Products::Plans {};
 Products::Products(const GpuOptions&) {}

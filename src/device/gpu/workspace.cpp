@@ -12,6 +12,11 @@ std::int64_t scratch(const T& /*operation*/) {
 
 std::int64_t scratch(const MatMul& /*operation*/) { return product_workspace; }
 
+std::int64_t scratch(const AttentionBackward& op) {
+  const std::int64_t queries = op.batch * op.heads * attention_padded_length(op.length);
+  return queries * 2 * static_cast<std::int64_t>(sizeof(float));
+}
+
 }  // namespace
 
 std::int64_t workspace_of(const Operation& operation) {
