@@ -131,6 +131,18 @@ __device__ __forceinline__ void store_sums(const float (&sums)[4][4 * Blocks], c
   }
 }
 
+// Bit 4 q + k: the element of query + q and key + k is kept. Before the products, when registers are free.
+__device__ __forceinline__ std::uint32_t kept_of_part(const Problem& problem, const Place& place, int query, int key) {
+  if (problem.keeping.threshold == 0) return 0xffffU;
+  std::uint32_t bits = 0;
+#pragma unroll 1
+  for (int q = 0; q < 4; ++q) {
+    const std::uint64_t index = row_index(problem.keeping, place.sample, place.head, problem.length, query + q);
+    bits |= kept_from<4>(problem.keeping, index + static_cast<unsigned>(key)) << (4 * q);
+  }
+  return bits;
+}
+
 // x: tiles of all heads, y: parts of D.
 template <int Blocks>
 dim3 plain_grid(const Problem& problem) {

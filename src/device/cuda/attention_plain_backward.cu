@@ -5,7 +5,7 @@ namespace {
 
 // As the tensor cores' backward_kernel (attention_backward.h): blocks own keys and values, or queries.
 template <typename T, int Blocks, bool OwnsKeys>
-__global__ void __launch_bounds__(plain_threads, 2) plain_backward_kernel(const Problem problem) {
+__global__ void __launch_bounds__(plain_threads) plain_backward_kernel(const Problem problem) {
   const int length = problem.length;
   const int head_size = problem.head_size;
   const Place place = place_of_block(problem, (length + plain_tile - 1) / plain_tile, !OwnsKeys);
@@ -28,29 +28,23 @@ __global__ void __launch_bounds__(plain_threads, 2) plain_backward_kernel(const 
   float value_sums[4][4 * Blocks] = {};
   const int end = OwnsKeys ? length : min(first + plain_tile, length);
   for (int column = OwnsKeys ? first : 0; column < end; column += plain_tile) {
+    const int query_first = OwnsKeys ? column + 4 * plain_x() : first + 4 * plain_y();
+    const int key_first = OwnsKeys ? first + 4 * plain_y() : column + 4 * plain_x();
+    const std::uint32_t kept = kept_of_part(problem, place, query_first, key_first);
     float p[4][4];
     float gradient[4][4];
     multiply_rows(p, OwnsKeys ? keys : queries, first, OwnsKeys ? queries : keys, column, length, head_size, panel);
     multiply_rows(gradient, OwnsKeys ? values : d_out, first, OwnsKeys ? d_out : values, column, length, head_size,
                   panel);
-    const Keeping keeping = forgotten(problem.keeping);
-    const int query_first = OwnsKeys ? column + 4 * plain_x() : first + 4 * plain_y();
-    const int key_first = OwnsKeys ? first + 4 * plain_y() : column + 4 * plain_x();
 #pragma unroll
     for (int q = 0; q < 4; ++q) {
       const int query = query_first + q;
       const Statistics of_query = statistics[query];
-      std::uint32_t kept = 0xfU;
-      if (keeping.threshold != 0) {
-        const std::uint64_t index =
-            row_index(keeping, place.sample, place.head, length, query) + static_cast<unsigned>(key_first);
-        kept = kept_from<4>(keeping, index);
-      }
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
         float& score = OwnsKeys ? p[k][q] : p[q][k];
         float& d_p = OwnsKeys ? gradient[k][q] : gradient[q][k];
-        const bool is_kept = (kept >> k & 1U) != 0;
+        const bool is_kept = (kept >> (4 * q + k) & 1U) != 0;
         const float whole = key_first + k > query ? 0.0F : expf(score * problem.scale - of_query.log_sum_exp);
         d_p = whole * ((is_kept ? d_p : 0.0F) * gradient_factor - of_query.delta);
         score = is_kept ? whole : 0.0F;

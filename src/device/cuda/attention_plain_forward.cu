@@ -4,7 +4,7 @@ namespace zt::cuda::attention {
 namespace {
 
 template <typename T, int Blocks>
-__global__ void __launch_bounds__(plain_threads, 2) plain_forward_kernel(const Problem problem) {
+__global__ void __launch_bounds__(plain_threads) plain_forward_kernel(const Problem problem) {
   const int length = problem.length;
   const int head_size = problem.head_size;
   const Place place = place_of_block(problem, (length + plain_tile - 1) / plain_tile, true);
@@ -22,9 +22,9 @@ __global__ void __launch_bounds__(plain_threads, 2) plain_forward_kernel(const P
   float sum[4] = {};  // of this thread's columns
   for (float& value : largest) value = -INFINITY;
   for (int key = 0; key < min(first + plain_tile, length); key += plain_tile) {
+    const std::uint32_t kept = kept_of_part(problem, place, first + 4 * plain_y(), key + 4 * plain_x());
     float p[4][4];
     multiply_rows(p, queries, first, keys, key, length, head_size, panel);
-    const Keeping keeping = forgotten(problem.keeping);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int query = first + 4 * plain_y() + i;
@@ -47,13 +47,8 @@ __global__ void __launch_bounds__(plain_threads, 2) plain_forward_kernel(const P
         p[i][j] = expf(p[i][j] - row_largest);
         sum[i] += p[i][j];
       }
-      if (keeping.threshold != 0) {
-        const std::uint64_t index =
-            row_index(keeping, place.sample, place.head, length, query) + static_cast<unsigned>(key + 4 * plain_x());
-        const std::uint32_t kept = kept_from<4>(keeping, index);
 #pragma unroll
-        for (int j = 0; j < 4; ++j) p[i][j] = (kept >> j & 1U) != 0 ? p[i][j] : 0.0F;
-      }
+      for (int k = 0; k < 4; ++k) p[i][k] = (kept >> (4 * i + k) & 1U) != 0 ? p[i][k] : 0.0F;
     }
     store_rounded<T>(p, tile);
     add_product<Blocks>(out, tile, values, key, length, first_d, head_size, panel);
