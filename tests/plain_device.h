@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "device/host_marks.h"
 
 namespace zt::test {
 

@@ -1,6 +1,7 @@
 #include "device/checking_device.h"
 
 #include <cmath>
+#include <vector>
 
 namespace zt {
 
@@ -22,7 +23,11 @@ void CheckingDevice::run(Stream stream, const Operation& operation) {
   inner().synchronize(inner().record(stream));
   for (const ConstTensorView& output : outputs_of(operation)) {
     if (!output) continue;
-    const auto found = first_not_finite(output);
+    // The device's memory need not be the host's.
+    std::vector<std::byte> values(static_cast<std::size_t>(output.bytes()));
+    inner().copy(stream, values.data(), output.data, output.bytes());
+    inner().synchronize(inner().record(stream));
+    const auto found = first_not_finite({values.data(), output.count, output.dtype});
     if (!found) continue;
     finding_ = NotFiniteFinding{std::string(name_of(operation)),
                                 operations_,

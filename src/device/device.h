@@ -21,6 +21,11 @@ struct Event {
   std::int64_t id = 0;  // 0: nothing to wait for
 };
 
+// A moment on a stream: when everything put on it before is over.
+struct TimeMark {
+  std::int64_t number = -1;
+};
+
 class Device;
 
 // Memory of a device, zeroed, aligned to 64 bytes or more; given back (and taken off the ledger) on destruction.
@@ -95,6 +100,11 @@ class Device {
   virtual void wait(Stream stream, Event event) = 0;  // what is put on the stream later starts after the event
   virtual void synchronize(Event event) = 0;          // the host waits
   void synchronize(Stream stream) { synchronize(record(stream)); }
+
+  // Time where the work is done. Both marks of seconds_between must be over (the host has waited for something behind
+  // them); it gives them back to the device, so a mark is read once.
+  virtual TimeMark mark(Stream stream) = 0;
+  virtual double seconds_between(TimeMark from, TimeMark to) = 0;
 
   // False where memory has addresses only (the counting device): values must not be read.
   virtual bool computes() const { return true; }

@@ -31,6 +31,8 @@ class DeviceDecorator : public Device {
   void wait(Stream stream, Event event) override { inner_.wait(stream, event); }
   using Device::synchronize;
   void synchronize(Event event) override { inner_.synchronize(event); }
+  TimeMark mark(Stream stream) override { return inner_.mark(stream); }
+  double seconds_between(TimeMark from, TimeMark to) override { return inner_.seconds_between(from, to); }
   bool computes() const override { return inner_.computes(); }
   std::string description() const override { return inner_.description(); }
 

@@ -52,7 +52,8 @@ Session::Session(const Settings& settings, Device& device, Communicator& communi
       states_(std::make_unique<DeviceStateStore>(*engine_, optimizer_->initial_moments())),
       gate_(make_gate(settings)),
       sums_(std::make_unique<StepSums>(device)),
-      checksum_(device.allocate(sizeof(std::uint64_t), MemoryCategory::workspace, "checksum")) {
+      checksum_(device.allocate(sizeof(std::uint64_t), MemoryCategory::workspace, "checksum")),
+      clock_(device) {
   engine_->follow(*model_);
   const std::int64_t micro = settings.batch.micro;
   if (training != nullptr) {
@@ -63,15 +64,7 @@ Session::Session(const Settings& settings, Device& device, Communicator& communi
     validation_ = std::make_unique<Loader>(*validation, Loader::Order::sequential, settings.training.seed, micro,
                                            settings.batch.train);
   }
-  const SampleShape shape = sample_shape(settings.model);
-  const auto allocate = [&](std::int64_t values, const char* name) {
-    return values == 0 ? Buffer{} : device.allocate(micro * values * 4, MemoryCategory::data, name);
-  };
-  batch_.tokens = allocate(shape.tokens, "tokens");
-  batch_.targets = allocate(shape.token_targets, "targets");
-  batch_.features = allocate(shape.features, "features");
-  batch_.values = allocate(shape.value_targets, "target values");
-  batch_.valid = allocate(shape.value_targets > 0 ? 1 : 0, "valid rows");
+  feeder_ = std::make_unique<BatchFeeder>(device, sample_shape(settings.model), micro);
 }
 
 void Session::initialize() {
@@ -90,28 +83,7 @@ std::int64_t Session::positions_per_step() const {
   return settings_.batch.train * sample_shape(settings_.model).losses();
 }
 
-DeviceBatch Session::upload(const MicroBatch& batch) {
-  const auto copy = [&](const Buffer& to, const auto& from) {
-    if (to)
-      device_.copy(Stream::copy, to.data(), from.data(), static_cast<std::int64_t>(from.size() * sizeof(from[0])));
-  };
-  device_.wait(Stream::copy, device_.record(Stream::compute));  // the last micro-batch is still in use until then
-  copy(batch_.tokens, batch.tokens);
-  copy(batch_.targets, batch.token_targets);
-  copy(batch_.features, batch.features);
-  copy(batch_.values, batch.value_targets);
-  copy(batch_.valid, batch.valid_rows);
-  const Event copied = device_.record(Stream::copy);
-  device_.synchronize(copied);  // the host's batch is filled again next
-  device_.wait(Stream::compute, copied);
-  return {.rows = settings_.batch.micro,
-          .first_sample = batch.first_sample_in_global_batch,
-          .tokens = batch_.tokens.as<std::int32_t>(),
-          .features = batch_.features.as<float>(),
-          .targets = batch_.targets.as<std::int32_t>(),
-          .target_values = batch_.values.as<float>(),
-          .valid = batch_.valid.as<std::int32_t>()};
-}
+std::int64_t Session::micro_batch_of(std::int64_t k) const { return k * communicator_.size() + communicator_.rank(); }
 
 std::int64_t Session::first_sample() const { return (steps_.attempted - 1) * settings_.batch.train; }
 
@@ -126,19 +98,24 @@ void Session::run_micro_steps(Device& device, double scale, Purpose purpose) {
   engine_->begin_step();
   sums_->clear();
   for (std::int64_t k = 0; k < batch.accumulation; ++k) {
-    {
-      const Stopwatch watch(seconds_.data_wait);
-      if (training_) training_->fill(first_sample(), k * communicator_.size() + communicator_.rank(), host_batch_);
-    }
-    engine_->begin_micro_step(k);
     DeviceBatch micro_batch;
     {
-      const Stopwatch watch(seconds_.forward);
-      micro_batch = upload(host_batch_);
+      const Stopwatch watch(seconds_.data_wait);
+      micro_batch = feeder_->take(training_.get(), first_sample(), micro_batch_of(k)).batch;
+    }
+    engine_->begin_micro_step(k);
+    {
+      const PhaseClock::Span span(clock_, seconds_.forward);
       const LossView loss = model_->forward(device, *engine_, micro_batch, step, true);
       sums_->add_losses(loss.losses, loss.count);
     }
-    const Stopwatch watch(seconds_.backward);
+    {
+      // While the device is at work: the next one, of this step or of the next.
+      const Stopwatch watch(seconds_.data_wait);
+      const bool last = k + 1 == batch.accumulation;
+      feeder_->prefetch(training_.get(), first_sample() + (last ? batch.train : 0), micro_batch_of(last ? 0 : k + 1));
+    }
+    const PhaseClock::Span span(clock_, seconds_.backward);
     model_->backward(device, *engine_, micro_batch, step);
   }
 }
@@ -160,8 +137,11 @@ StepOutcome Session::train_step(std::int64_t vote) {
   std::vector<double> retried_scales;
   while (true) {
     run_micro_steps(device_, scaler().scale(), Purpose::training);
-    const Stopwatch watch(seconds_.optimizer);
-    StepOutcome outcome = finish_step(context, steps_.applied, scheduled, vote);
+    StepOutcome outcome;
+    {
+      const PhaseClock::Span span(clock_, seconds_.optimizer);
+      outcome = finish_step(context, steps_.applied, scheduled, vote, [this] { clock_.settle(); });
+    }
     if (outcome.decision.verdict == Verdict::retry) {
       // Nothing was updated or published: only the passes are run again.
       ++steps_.retried;
@@ -175,6 +155,12 @@ StepOutcome Session::train_step(std::int64_t vote) {
     outcome.retried_scales = std::move(retried_scales);
     return outcome;
   }
+}
+
+void Session::wait_for_device() {
+  for (const Stream stream : {Stream::copy, Stream::reduce, Stream::gather, Stream::compute})
+    device_.synchronize(stream);
+  clock_.settle();
 }
 
 void Session::replay_micro_steps(Device& device, double scale) { run_micro_steps(device, scale, Purpose::control); }
@@ -192,10 +178,10 @@ EvaluationResult Session::evaluate() {
     const std::int64_t first_sample = batch * global_batch;
     if (validation_ && validation_->valid(first_sample) == 0) break;
     for (std::int64_t k = 0; k < settings_.batch.accumulation; ++k) {
-      if (validation_) validation_->fill(first_sample, k * communicator_.size() + communicator_.rank(), host_batch_);
-      const LossView loss = model_->forward(device_, *engine_, upload(host_batch_), step, false);
+      const BatchFeeder::Fed fed = feeder_->take(validation_.get(), first_sample, micro_batch_of(k));
+      const LossView loss = model_->forward(device_, *engine_, fed.batch, step, false);
       sums_->add_losses(loss.losses, loss.count);
-      totals[0] += host_batch_.valid;
+      totals[0] += fed.valid;
       if (loss.correct == nullptr) continue;
       has_accuracy = true;
       correct.resize(static_cast<std::size_t>(loss.count));
@@ -222,11 +208,9 @@ std::int32_t Session::next_token(const std::vector<std::int32_t>& tokens, float 
   engine_->forget_gathered();
   const auto window = static_cast<std::size_t>(settings_.model.gpt.n_positions);
   const std::size_t length = std::min(window, tokens.size());
-  host_batch_.tokens.assign(window, 0);
-  std::copy(tokens.end() - static_cast<std::ptrdiff_t>(length), tokens.end(), host_batch_.tokens.begin());
-  device_.copy(Stream::compute, batch_.tokens.data(), host_batch_.tokens.data(), static_cast<std::int64_t>(window) * 4);
-  const float* logits =
-      model_->next_token_logits(device_, *engine_, batch_.tokens.as<std::int32_t>(), static_cast<std::int64_t>(length));
+  const std::int32_t* on_device =
+      feeder_->put_tokens(tokens.data() + (tokens.size() - length), static_cast<std::int64_t>(length));
+  const float* logits = model_->next_token_logits(device_, *engine_, on_device, static_cast<std::int64_t>(length));
   host_logits_.resize(static_cast<std::size_t>(settings_.model.gpt.vocab_size));
   device_.copy(Stream::compute, host_logits_.data(), logits, static_cast<std::int64_t>(host_logits_.size()) * 4);
   device_.synchronize(Stream::compute);
@@ -251,7 +235,7 @@ void Session::measure_pass(Device& device) {
   const StepInfo step{settings_.training.seed, steps_.attempted, 1.0F};
   engine_->begin_step();
   engine_->begin_micro_step(0);
-  const DeviceBatch batch = upload(host_batch_);
+  const DeviceBatch batch = feeder_->last();
   model_->forward(device, *engine_, batch, step, true);
   model_->backward(device, *engine_, batch, step);
 }

@@ -18,6 +18,8 @@
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "optim/update_gate.h"
+#include "train/batch_feeder.h"
+#include "train/phase_clock.h"
 #include "zero/engine.h"
 #include "zero/finish_step.h"
 #include "zero/layout.h"
@@ -25,7 +27,7 @@
 
 namespace zt {
 
-// Seconds of this rank by what it did; sums over the run.
+// Seconds of this rank by what it did, where it was done (on the device; data_wait: on the host); sums over the run.
 struct PhaseSeconds {
   double forward = 0.0, backward = 0.0, optimizer = 0.0, data_wait = 0.0;
 };
@@ -74,7 +76,9 @@ class Session {
   const Precision& precision() const { return precision_; }
   const Layout& layout() const { return *layout_; }
   const StepCounts& steps() const { return steps_; }
+  // Complete up to the last call of train_step's decision; wait_for_device() makes it complete.
   const PhaseSeconds& seconds() const { return seconds_; }
+  void wait_for_device();
   const UpdateGate& gate() const { return gate_; }
   const LossScaler& scaler() const { return gate_.scaler(); }
   const Model& model() const { return *model_; }
@@ -90,11 +94,8 @@ class Session {
   std::string tensor_at(const void* address) const;
 
  private:
-  struct DeviceBatchBuffers {
-    Buffer tokens, targets, features, values, valid;
-  };
-  DeviceBatch upload(const MicroBatch& batch);
-  std::int64_t first_sample() const;  // of the step that was attempted last
+  std::int64_t micro_batch_of(std::int64_t k) const;  // j = k N + r
+  std::int64_t first_sample() const;                  // of the step that was attempted last
   void run_micro_steps(Device& device, double scale, Purpose purpose);
 
   Settings settings_;
@@ -110,8 +111,8 @@ class Session {
   std::unique_ptr<StepSums> sums_;
   Buffer checksum_;
   std::unique_ptr<Loader> training_, validation_;
-  MicroBatch host_batch_;
-  DeviceBatchBuffers batch_;
+  std::unique_ptr<BatchFeeder> feeder_;
+  PhaseClock clock_;
   std::vector<float> host_logits_;
   StepCounts steps_;
   PhaseSeconds seconds_;

@@ -151,6 +151,7 @@ int Trainer::run() {
     record_.startup_seconds = seconds_since(options_.process_start);
     const auto begin = Clock::now();
     steps();
+    session_->wait_for_device();
     record_.train_seconds = seconds_since(begin);
     finish();
   } catch (const std::exception& error) {  // PeerFailed too: rank 0 writes the summary, whoever failed

@@ -138,7 +138,7 @@ StepNumbers numbers_of(const Agreement& agreed, double scale, const FinishContex
 }  // namespace
 
 StepOutcome finish_step(FinishContext& context, std::int64_t applied, const ScheduledValues& scheduled,
-                        std::int64_t vote) {
+                        std::int64_t vote, const std::function<void()>& decided) {
   Engine& engine = context.engine;
   Device& device = engine.context().device;
   device.wait(Stream::compute, device.record(Stream::reduce));
@@ -153,6 +153,7 @@ StepOutcome finish_step(FinishContext& context, std::int64_t applied, const Sche
   outcome.loss = numbers.loss;
   outcome.grad_norm = numbers.grad_norm;
   outcome.decision = context.gate.decide(numbers);
+  if (decided) decided();
   if (outcome.decision.verdict != Verdict::apply) return outcome;
 
   double factor = unscale(outcome.scale, context);

@@ -58,8 +58,9 @@ struct FinishContext {
 };
 
 // `applied`: steps applied before this one; `scheduled`: for this one; `vote`: summed over ranks (Agreement).
+// `decided` is called once the host has waited for the device, before the update is put on its streams.
 StepOutcome finish_step(FinishContext& context, std::int64_t applied, const ScheduledValues& scheduled,
-                        std::int64_t vote);
+                        std::int64_t vote, const std::function<void()>& decided = {});
 
 // Calls visit for every run of weights that this rank updates (or would, of frozen ones), as precise as they are held:
 // `values` are the elements of `tensor` from

@@ -5,6 +5,7 @@
 
 #include "device/cpu/cpu_context.h"
 #include "device/device.h"
+#include "device/host_marks.h"
 
 namespace zt::cpu {
 
@@ -43,6 +44,8 @@ class CpuDevice : public Device {
   void wait(Stream stream, Event event) override;
   void synchronize(Event event) override;
   using Device::synchronize;
+  TimeMark mark(Stream) override { return marks_.take(); }
+  double seconds_between(TimeMark from, TimeMark to) override { return marks_.give_back(from, to); }
 
   std::string description() const override;
   int threads() const { return pool_.threads(); }
@@ -55,6 +58,7 @@ class CpuDevice : public Device {
   WorkspaceNeed reserved_;
   Buffer workspace_;
   std::int64_t last_event_ = 0;
+  HostMarks marks_;
 };
 
 }  // namespace zt::cpu

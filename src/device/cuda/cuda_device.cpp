@@ -62,6 +62,7 @@ CudaDevice::~CudaDevice() {
   for (Line& line : lines_) {
     for (const Recorded& recorded : line.recorded) static_cast<void>(cudaEventDestroy(recorded.event));
   }
+  for (const cudaEvent_t event : marks_) static_cast<void>(cudaEventDestroy(event));
   for (const cudaEvent_t event : free_events_) static_cast<void>(cudaEventDestroy(event));
   products_.reset();
   workspace_ = {};
@@ -249,6 +250,31 @@ void CudaDevice::wait_watching(cudaEvent_t event) {
     }
     if (now - start > std::chrono::milliseconds(1)) std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
+}
+
+TimeMark CudaDevice::mark(Stream stream) {
+  make_current();
+  if (free_marks_.empty()) {
+    cudaEvent_t event = nullptr;
+    check(cudaEventCreate(&event), "cudaEventCreate");
+    free_marks_.push_back(static_cast<std::int64_t>(marks_.size()));
+    marks_.push_back(event);
+  }
+  const std::int64_t number = free_marks_.back();
+  free_marks_.pop_back();
+  check(cudaEventRecord(marks_[static_cast<std::size_t>(number)], native(stream)), "cudaEventRecord");
+  return {number};
+}
+
+double CudaDevice::seconds_between(TimeMark from, TimeMark to) {
+  make_current();
+  float milliseconds = 0.0F;
+  check(cudaEventElapsedTime(&milliseconds, marks_.at(static_cast<std::size_t>(from.number)),
+                             marks_.at(static_cast<std::size_t>(to.number))),
+        "cudaEventElapsedTime");
+  free_marks_.push_back(from.number);
+  free_marks_.push_back(to.number);
+  return static_cast<double>(milliseconds) * 1e-3;
 }
 
 std::string CudaDevice::description() const { return "GPU " + std::to_string(index_) + " (" + name_ + ")"; }

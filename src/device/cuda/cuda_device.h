@@ -48,6 +48,8 @@ class CudaDevice final : public Device {
   void wait(Stream stream, Event event) override;
   void synchronize(Event event) override;
   using Device::synchronize;
+  TimeMark mark(Stream stream) override;
+  double seconds_between(TimeMark from, TimeMark to) override;
 
   std::string description() const override;
 
@@ -86,6 +88,8 @@ class CudaDevice final : public Device {
   std::array<Line, stream_count> lines_;
   std::vector<cudaEvent_t> free_events_;
   std::int64_t last_event_ = 0;
+  std::vector<cudaEvent_t> marks_;  // with times, by number
+  std::vector<std::int64_t> free_marks_;
   std::unique_ptr<Products> products_;
   std::int64_t prepared_ = 0;  // bytes of workspace
   Buffer workspace_;
