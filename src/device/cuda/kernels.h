@@ -2,6 +2,9 @@
 // promises, launches on the given stream and returns. Products are elsewhere (products.h).
 //
 // All are cut into blocks by shape alone: bits depend neither on the grid nor on which GPU of a kind runs them.
+// Fill, Cast, Initialize, DropoutForward, ReduceOnto, the optimizers' steps, SumValues, SumSquares, Checksum and the
+// gradient of SquaredError give the CPU's bits, normal numbers those of a CPU with fused multiplication and addition
+// (AVX2 and above). Of NaN that is true for Cast and Checksum; arithmetic makes NaN of the GPU's own.
 // Errors: RunError for what CUDA reports at the launch.
 #pragma once
 
@@ -35,6 +38,9 @@ void run(const CrossEntropy& op, const Launch& launch);
 void run(const SquaredError& op, const Launch& launch);
 void run(const SumValues& op, const Launch& launch);
 void run(const SumSquares& op, const Launch& launch);
+// The span of sources is read before run() returns. Up to reduce_onto_sources are added in one launch; more if acc is
+// fp32 and none of the sources beyond that number lies in acc's memory, else RunError.
+constexpr std::size_t reduce_onto_sources = 1024;
 void run(const ReduceOnto& op, const Launch& launch);
 void run(const AdamUpdate& op, const Launch& launch);
 void run(const SgdUpdate& op, const Launch& launch);

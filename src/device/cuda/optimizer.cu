@@ -1,0 +1,180 @@
+// Steps of the optimizers: one pass over gradient, master, moments and the published copy. Additions and
+// multiplications are rounded one by one, in PyTorch's order, as device/cpu/simd_optimizer.cpp does.
+#include "device/cuda/any_format.h"
+
+namespace zt::cuda {
+namespace {
+
+// a + b c with two roundings, which nvcc would fuse into one.
+__device__ __forceinline__ float plus_product(float a, float b, float c) { return __fadd_rn(a, __fmul_rn(b, c)); }
+
+// ---- The optimizers: what one step does to a gradient g, a parameter p and its moments s.
+
+struct Adam {
+  static constexpr int moments = 2;
+  float learning_rate, weight_decay, beta2, one_minus_beta1, one_minus_beta2, step_size, correction, epsilon;
+  bool decoupled;
+
+  explicit Adam(const AdamUpdate& op)
+      : learning_rate(op.learning_rate),
+        weight_decay(op.weight_decay),
+        beta2(op.beta2),
+        one_minus_beta1(op.one_minus_beta1),
+        one_minus_beta2(op.one_minus_beta2),
+        step_size(op.step_size),
+        correction(op.bias_correction2_sqrt),
+        epsilon(op.epsilon),
+        decoupled(op.decoupled) {}
+
+  __device__ __forceinline__ void average(float g, float& p, float* s) const {
+    if (decoupled) {
+      p = __fmul_rn(p, __fsub_rn(1.0F, __fmul_rn(learning_rate, weight_decay)));
+    } else if (weight_decay != 0.0F) {
+      g = plus_product(g, weight_decay, p);
+    }
+    s[0] = plus_product(s[0], __fsub_rn(g, s[0]), one_minus_beta1);
+    s[1] = plus_product(__fmul_rn(s[1], beta2), __fmul_rn(g, g), one_minus_beta2);
+  }
+  __device__ __forceinline__ void move(float& p, float mean, float mean_of_squares) const {
+    const float divisor = __fadd_rn(__fdiv_rn(__fsqrt_rn(mean_of_squares), correction), epsilon);
+    p = __fsub_rn(p, __fdiv_rn(__fmul_rn(step_size, mean), divisor));
+  }
+  __device__ __forceinline__ void step(float g, float& p, float* s) const {
+    average(g, p, s);
+    move(p, s[0], s[1]);
+  }
+};
+
+struct AmsGrad : Adam {
+  static constexpr int moments = 3;
+  using Adam::Adam;
+  __device__ __forceinline__ void step(float g, float& p, float* s) const {
+    average(g, p, s);
+    s[2] = s[2] > s[1] ? s[2] : s[1];  // NaN in s[1] stays
+    move(p, s[0], s[2]);
+  }
+};
+
+struct Sgd {
+  static constexpr int moments = 0;
+  float learning_rate, weight_decay;
+
+  explicit Sgd(const SgdUpdate& op) : learning_rate(op.learning_rate), weight_decay(op.weight_decay) {}
+
+  __device__ __forceinline__ float decayed(float g, float p) const {
+    return weight_decay != 0.0F ? plus_product(g, weight_decay, p) : g;
+  }
+  __device__ __forceinline__ void step(float g, float& p, float* /*s*/) const {
+    p = __fsub_rn(p, __fmul_rn(learning_rate, decayed(g, p)));
+  }
+};
+
+struct SgdWithMomentum : Sgd {
+  static constexpr int moments = 1;
+  float momentum, dampening;
+  bool nesterov, first_step;
+
+  explicit SgdWithMomentum(const SgdUpdate& op)
+      : Sgd(op), momentum(op.momentum), dampening(op.dampening), nesterov(op.nesterov), first_step(op.first_step) {}
+
+  __device__ __forceinline__ void step(float g, float& p, float* s) const {
+    g = decayed(g, p);
+    s[0] = first_step ? g : plus_product(__fmul_rn(momentum, s[0]), __fsub_rn(1.0F, dampening), g);
+    const float direction = nesterov ? plus_product(g, momentum, s[0]) : s[0];
+    p = __fsub_rn(p, __fmul_rn(learning_rate, direction));
+  }
+};
+
+struct Adagrad {
+  static constexpr int moments = 1;
+  float learning_rate, weight_decay, epsilon;
+
+  explicit Adagrad(const AdagradUpdate& op)
+      : learning_rate(op.learning_rate), weight_decay(op.weight_decay), epsilon(op.epsilon) {}
+
+  __device__ __forceinline__ void step(float g, float& p, float* s) const {
+    if (weight_decay != 0.0F) g = plus_product(g, weight_decay, p);
+    s[0] = plus_product(s[0], g, g);
+    p = __fsub_rn(p, __fdiv_rn(__fmul_rn(learning_rate, g), __fadd_rn(__fsqrt_rn(s[0]), epsilon)));
+  }
+};
+
+// ---- The pass. One moment more than there is keeps arrays from being empty.
+
+template <class Optimizer>
+struct UpdateBody {
+  static constexpr int moments = Optimizer::moments;
+  Optimizer optimizer;
+  float factor;
+  AnyTensor gradient, parameter, published;
+  AnyTensor moment[moments + 1];
+
+  template <int N>
+  struct Loaded {
+    Bits<N> gradient, parameter;
+    Bits<N> moment[moments + 1];
+  };
+
+  template <int N>
+  __device__ __forceinline__ Loaded<N> load(std::int64_t i) const {
+    Loaded<N> loaded = {};
+    loaded.gradient = gradient.load<N>(i);
+    loaded.parameter = parameter.load<N>(i);
+#pragma unroll
+    for (int k = 0; k < moments; ++k) loaded.moment[k] = moment[k].template load<N>(i);
+    return loaded;
+  }
+
+  template <int N>
+  __device__ __forceinline__ void store(std::int64_t i, const Loaded<N>& loaded) const {
+    const Floats<N> g = gradient.floats<N>(loaded.gradient);
+    Floats<N> p = parameter.floats<N>(loaded.parameter);
+    Floats<N> s[moments + 1];
+#pragma unroll
+    for (int k = 0; k < moments; ++k) s[k] = moment[k].template floats<N>(loaded.moment[k]);
+#pragma unroll
+    for (int e = 0; e < N; ++e) {
+      float element[moments + 1];
+#pragma unroll
+      for (int k = 0; k < moments; ++k) element[k] = s[k].values[e];
+      optimizer.step(__fmul_rn(g.values[e], factor), p.values[e], element);
+#pragma unroll
+      for (int k = 0; k < moments; ++k) s[k].values[e] = element[k];
+    }
+    const Bits<N> bits = parameter.bits<N>(p);
+    parameter.store<N>(i, bits);
+#pragma unroll
+    for (int k = 0; k < moments; ++k) moment[k].template store<N>(i, moment[k].template bits<N>(s[k]));
+    if (published.data != nullptr) published.store<N>(i, published.bits<N>(parameter.floats<N>(bits)));
+  }
+};
+
+template <class Optimizer, class Op>
+void update(const char* name, const Op& op, std::initializer_list<TensorView> moments, const Launch& where) {
+  UpdateBody<Optimizer> body{Optimizer(op), op.factor, op.gradient, op.parameter, op.published, {}};
+  bool packed = can_pack<4>({op.gradient, op.parameter, op.published});
+  int k = 0;
+  for (const TensorView& moment : moments) {
+    body.moment[k++] = moment;
+    packed = packed && can_pack<4>({moment});
+  }
+  for_elements<4, 1>(name, body, op.parameter.count, packed, where);
+}
+
+}  // namespace
+
+void run(const AdamUpdate& op, const Launch& where) {
+  if (op.largest_second_moment) {
+    return update<AmsGrad>("amsgrad", op, {op.first_moment, op.second_moment, op.largest_second_moment}, where);
+  }
+  update<Adam>("adam", op, {op.first_moment, op.second_moment}, where);
+}
+
+void run(const SgdUpdate& op, const Launch& where) {
+  if (op.momentum_buffer) return update<SgdWithMomentum>("sgd", op, {op.momentum_buffer}, where);
+  update<Sgd>("sgd", op, {}, where);
+}
+
+void run(const AdagradUpdate& op, const Launch& where) { update<Adagrad>("adagrad", op, {op.sum_of_squares}, where); }
+
+}  // namespace zt::cuda
