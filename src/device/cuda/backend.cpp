@@ -5,6 +5,7 @@
 
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/errors.h"
+#include "device/cuda/nccl_communicator.h"
 
 namespace zt::cuda {
 namespace {
@@ -31,7 +32,11 @@ class CudaBackend final : public GpuBackend {
   std::unique_ptr<Device> open(int index, const GpuOptions& options) override {
     return std::make_unique<CudaDevice>(index, options);
   }
-  std::unique_ptr<Communicator> nccl(Communicator&, Device&, bool) override { throw UserError("there is no NCCL"); }
+  std::unique_ptr<Communicator> nccl(Communicator& host, Device& device, bool fast) override {
+    auto* cuda = dynamic_cast<CudaDevice*>(&device);
+    if (cuda == nullptr) throw std::logic_error("NCCL needs a device that this backend has opened");
+    return make_nccl_communicator(host, *cuda, fast);
+  }
 };
 
 }  // namespace

@@ -241,7 +241,7 @@ void CudaDevice::wait_watching(cudaEvent_t event) {
   auto next_look = start + std::chrono::milliseconds(50);
   while (true) {
     const cudaError_t status = cudaEventQuery(event);
-    if (status == cudaSuccess) return;
+    if (status == cudaSuccess) return watch_();  // what has been given up also comes to an end
     if (status != cudaErrorNotReady) check(status, "cudaEventQuery");
     const auto now = Clock::now();
     if (now > next_look) {
