@@ -19,10 +19,11 @@ RUN scripts/prepare_data.sh kjv && mkdir /image && cp -R data /image/
 COPY CMakeLists.txt ./
 COPY scripts/build.sh scripts/
 COPY src src
-ARG COMMIT=unknown
+# A layer of its own: another commit with the same sources need not compile again.
 RUN scripts/build.sh build -DCMAKE_BUILD_TYPE=Release -DZEROTRAIN_TESTS=OFF -DZEROTRAIN_MPI=ON \
-      -DZEROTRAIN_COMMIT="$COMMIT" \
-  && cmake --install build --prefix /image/usr/local --strip
+      -DZEROTRAIN_COMMIT=unknown
+ARG COMMIT=unknown
+RUN scripts/build.sh build "-DZEROTRAIN_COMMIT=$COMMIT" && cmake --install build --prefix /image/usr/local --strip
 
 # ---- GPUs: build
 FROM nvidia/cuda:${CUDA}-devel-ubuntu24.04 AS build-gpu
@@ -34,10 +35,10 @@ RUN scripts/prepare_data.sh kjv && mkdir /image && cp -R data /image/
 COPY CMakeLists.txt ./
 COPY scripts/build.sh scripts/
 COPY src src
-ARG COMMIT=unknown
 RUN scripts/build.sh build -DCMAKE_BUILD_TYPE=Release -DZEROTRAIN_TESTS=OFF -DZEROTRAIN_MPI=ON -DZEROTRAIN_CUDA=ON \
-      -DZEROTRAIN_COMMIT="$COMMIT" \
-  && cmake --install build --prefix /image/usr/local --strip
+      -DZEROTRAIN_COMMIT=unknown
+ARG COMMIT=unknown
+RUN scripts/build.sh build "-DZEROTRAIN_COMMIT=$COMMIT" && cmake --install build --prefix /image/usr/local --strip
 
 # ---- GPUs: run. cuBLAS and NCCL are in the base.
 FROM nvidia/cuda:${CUDA}-runtime-ubuntu24.04 AS gpu
@@ -62,7 +63,7 @@ WORKDIR /zerotrain
 USER 1000:1000
 # With SIGUSR1 a run finishes its step and writes its summary, under mpirun too; `docker stop --time` says how long it may.
 STOPSIGNAL SIGUSR1
-ENTRYPOINT ["tini", "--", "zerotrain-entrypoint"]
+ENTRYPOINT ["tini", "-s", "--", "zerotrain-entrypoint"]
 CMD ["--help"]
 
 # ---- CPUs: run
@@ -86,5 +87,5 @@ ENV OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 WORKDIR /zerotrain
 USER 1000:1000
 STOPSIGNAL SIGUSR1
-ENTRYPOINT ["tini", "--", "zerotrain-entrypoint"]
+ENTRYPOINT ["tini", "-s", "--", "zerotrain-entrypoint"]
 CMD ["--help"]

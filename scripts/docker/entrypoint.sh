@@ -7,6 +7,7 @@
 set -eu
 
 case ${1:-} in
-  '' | -* | train | prove) exec zerotrain "$@" ;;
+  '') exec zerotrain --help ;;
+  -* | train | prove) exec zerotrain "$@" ;;
   *) exec "$@" ;;
 esac

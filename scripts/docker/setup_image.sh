@@ -5,7 +5,8 @@ set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 "$here/install_packages.sh" image
-rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/log/apt /var/log/dpkg.log /var/log/alternatives.log
+apt-get clean
+rm -rf /var/lib/apt/lists/* /var/log/apt /var/log/dpkg.log /var/log/alternatives.log
 
 cat "$here/openmpi.conf" >>/etc/openmpi/openmpi-mca-params.conf
 
