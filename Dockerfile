@@ -57,11 +57,11 @@ LABEL org.opencontainers.image.title="zerotrain" \
       org.opencontainers.image.revision="$COMMIT" \
       org.opencontainers.image.source="$SOURCE" \
       org.opencontainers.image.licenses="Apache-2.0"
-# In a container root is nobody's administrator: mpirun need not refuse those who became it (`--user 0`, rootless podman).
+# In a container root is no administrator: mpirun need not refuse who became it (`--user 0`, rootless podman).
 ENV OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 WORKDIR /zerotrain
 USER 1000:1000
-# With SIGUSR1 a run finishes its step and writes its summary, under mpirun too; `docker stop --time` says how long it may.
+# By SIGUSR1 a run finishes its step and writes its summary, under mpirun too; `docker stop --time` grants it longer.
 STOPSIGNAL SIGUSR1
 ENTRYPOINT ["tini", "-s", "--", "zerotrain-entrypoint"]
 CMD ["--help"]

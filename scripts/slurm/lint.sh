@@ -12,7 +12,8 @@ directive() { sed -n "s/^#SBATCH --$1=//p" "$batch"; }
 first_command=$(grep -n -m 1 '^[^#]' "$batch" | cut -d: -f1)
 last_directive=$(grep -n '^#SBATCH' "$batch" | tail -n 1 | cut -d: -f1)
 [ "$last_directive" -lt "$first_command" ] || wrong "sbatch reads no options behind the first command, line $first_command"
-unknown=$(sed -n 's/^#SBATCH --\([a-z-]*\).*/\1/p' "$batch" | grep -vxE 'job-name|nodes|gpus-per-node|ntasks-per-node|cpus-per-task|exclusive|mem|time|signal|requeue|output|open-mode' || true)
+known='job-name|nodes|gpus-per-node|ntasks-per-node|cpus-per-task|exclusive|mem|time|signal|requeue|output|open-mode'
+unknown=$(sed -n 's/^#SBATCH --\([a-z-]*\).*/\1/p' "$batch" | grep -vxE "$known" || true)
 [ -z "$unknown" ] || wrong "options that this check does not know: $unknown"
 repeated=$(sed -n 's/^#SBATCH \(--[a-z-]*\).*/\1/p' "$batch" | sort | uniq -d)
 [ -z "$repeated" ] || wrong "given twice: $repeated"
@@ -41,7 +42,8 @@ expect() {  # code, pattern, variables..., --, arguments of the batch file
   grep -qE -- "$pattern" <<<"$output" || wrong "with ${variables[*]} and arguments $* it does not say $pattern:"$'\n'"$output"
 }
 gpus=SLURM_GPUS_PER_NODE
-expect 0 '^srun --mpi=pmix --cpus-per-task=4 .*--gpu-bind=none true --config c.json --output runs/name-7$' $gpus=h200:8 -- --config c.json
+expect 0 '^srun --mpi=pmix --cpus-per-task=4 .* true --config c.json --output runs/name-7$' $gpus=h200:8 -- --config c.json
+if grep -q '^ *--gpu' "$batch"; then wrong "srun hides GPUs from the ranks"; fi
 expect 0 '^srun --mpi=pmix_v4 .*--wait=[0-9]+ true --config c.json --output mine$' $gpus=0 ZEROTRAIN_MPI=pmix_v4 -- --config c.json --output mine
 expect 0 ' --output=mine$' $gpus=0 -- --config c.json --output=mine
 expect 0 ' true in image --config c.json ' "ZEROTRAIN=true in image" -- --config c.json
