@@ -4,6 +4,9 @@
 # missing it does nothing and needs no network.
 #
 #   scripts/install_packages.sh [tests] [checks] [datasets]
+#   scripts/install_packages.sh runtime      what a built zerotrain needs to run, and nothing to build with
+#   scripts/install_packages.sh image        the same, and what the container image has besides (docs/containers.md)
+#   scripts/install_packages.sh --list ...   prints the packages in place of installing them
 #
 #   tests    what the tests need besides
 #   checks   what .ci/run needs besides
@@ -22,16 +25,31 @@ packages=(
   bible-kjv bible-kjv-text                   # the text of configs/gpt.json
 )
 
+# What a built zerotrain links. The names of these packages hold the number of the library's interface, another one in
+# every release, so they are looked up: as the dependency of a package above (left of the colon) that starts as stated.
+linked=(libdnnl-dev:libdnnl libhwy-dev:libhwy libspdlog-dev:libspdlog zlib1g-dev:zlib1g libopenmpi-dev:libopenmpi)
+runtime=(
+  libgomp1                                   # OpenMP, for oneDNN
+  openmpi-bin                                # mpirun
+)
+
+list=0 runtime_only=0
 for group in "$@"; do
   case $group in
     tests) packages+=(catch2) ;;
     checks) packages+=(clang-format-14 shellcheck) ;;
     datasets) packages+=(dataset-fashion-mnist) ;;
-    *) echo "install_packages: unknown argument $group; it is tests, checks or datasets" >&2; exit 2 ;;
+    runtime) runtime_only=1 ;;
+    image) runtime_only=1 runtime+=(tini) ;;  # process 1 of a container: passes signals on, collects the dead
+    --list) list=1 ;;
+    *)
+      echo "install_packages: unknown argument $group; it is tests, checks, datasets, runtime, image or --list" >&2
+      exit 2
+      ;;
   esac
 done
 
-[ "${ZEROTRAIN_SKIP_INSTALL:-0}" != 1 ] || exit 0
+[ "${ZEROTRAIN_SKIP_INSTALL:-0}" != 1 ] || [ $list = 1 ] || exit 0
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   {
@@ -42,9 +60,67 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   exit 1
 fi
 
+as_root=()
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+run() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive "$@" >"$log" 2>&1 </dev/null; }
+
+updated=0
+# A list that cannot be fetched need not matter: the packages may come from another.
+update() {
+  [ $updated = 0 ] || return 0
+  updated=1
+  if ! run apt-get update --quiet; then
+    tail -n 5 "$log" >&2
+    echo "install_packages: apt-get update failed; going on with the lists that are there" >&2
+  fi
+}
+
 is_installed() {
   [ "$(dpkg-query --show --showformat='${db:Status-Status}\n' "$1" 2>/dev/null | sort -u)" = installed ]
 }
+
+# The name of a library's package in this release: "libdnnl-dev:libdnnl" gives libdnnl2 on Debian 12. Asked of the
+# packages that are installed, then of those that can be.
+library_of() {
+  local depends
+  depends=$(dpkg-query --show --showformat='${Depends}\n' "${1%%:*}" 2>/dev/null || true)
+  [ -n "$depends" ] || depends=$(apt-cache show "${1%%:*}" 2>/dev/null | sed -n '/^Depends: /{s///p;q}' || true)
+  tr -s ', ' '\n' <<<"$depends" | grep -m 1 -xE "${1#*:}[0-9.]*(t64)?" || true
+}
+
+become_root() {
+  [ "$(id -u)" -ne 0 ] || return 0
+  if ! command -v sudo >/dev/null; then
+    {
+      echo "install_packages: these packages are missing, and installing needs root or sudo:"
+      echo "  apt-get install $*"
+    } >&2
+    exit 1
+  fi
+  as_root=(sudo)
+}
+
+if [ $runtime_only = 1 ]; then
+  packages=("${runtime[@]}")
+  for entry in "${linked[@]}"; do
+    library=$(library_of "$entry")
+    if [ -z "$library" ]; then
+      become_root "the library of ${entry%%:*}"
+      update
+      library=$(library_of "$entry")
+    fi
+    if [ -z "$library" ]; then
+      echo "install_packages: no package ${entry%%:*} here that tells the name of its library, ${entry#*:}" >&2
+      exit 1
+    fi
+    packages+=("$library")
+  done
+fi
+if [ $list = 1 ]; then
+  printf '%s\n' "${packages[@]}"
+  exit 0
+fi
 
 missing=()
 for package in "${packages[@]}"; do
@@ -52,28 +128,9 @@ for package in "${packages[@]}"; do
 done
 [ ${#missing[@]} -gt 0 ] || exit 0
 
-as_root=()
-if [ "$(id -u)" -ne 0 ]; then
-  if ! command -v sudo >/dev/null; then
-    {
-      echo "install_packages: these packages are missing, and installing needs root or sudo:"
-      echo "  apt-get install ${missing[*]}"
-    } >&2
-    exit 1
-  fi
-  as_root=(sudo)
-fi
-
+become_root "${missing[@]}"
 echo "installing ${missing[*]}" >&2
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-run() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive "$@" >"$log" 2>&1 </dev/null; }
-
-# A list that cannot be fetched need not matter: the packages may come from another.
-if ! run apt-get update --quiet; then
-  tail -n 5 "$log" >&2
-  echo "install_packages: apt-get update failed; going on with the lists that are there" >&2
-fi
+update
 if ! run apt-get install --quiet --yes --no-install-recommends "${missing[@]}"; then
   tail -n 20 "$log" >&2
   echo "install_packages: apt-get could not install ${missing[*]}" >&2

@@ -4,9 +4,9 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <string>
 #include <vector>
 
+#include "attention_reference.h"
 #include "catch_compat.h"
 #include "cpu_test_memory.h"
 
@@ -18,24 +18,7 @@ namespace {
 const bool limited = limit_by_environment();
 constexpr std::array<DType, 3> all_dtypes = {DType::f32, DType::bf16, DType::f16};
 
-struct Case {
-  std::int64_t batch = 1, length = 1, heads = 1, head_size = 1;
-  DType dtype = DType::f32;
-  float dropout = 0.0F;
-  std::int64_t first_sample = 0;
-
-  Dropout dropout_of() const {
-    return {.probability = dropout,
-            .key = 77,
-            .first_sample = first_sample,
-            .elements_per_sample = heads * length * length};
-  }
-};
-
-std::string text_of(const Case& c) {
-  return "B" + std::to_string(c.batch) + " T" + std::to_string(c.length) + " H" + std::to_string(c.heads) + " D" +
-         std::to_string(c.head_size) + " " + std::string(name_of(c.dtype)) + " dropout " + std::to_string(c.dropout);
-}
+using Case = AttentionCase;
 
 struct Tensors {
   explicit Tensors(const Case& c, std::int64_t offset = 0)
@@ -81,77 +64,6 @@ void run(const Op& op, int threads) {
   with_context(threads, cpu::attention_workspace(op), [&](cpu::Context& context) { cpu::run_attention(op, context); });
 }
 
-// Reference in double, with the sizes of what is rounded on the way, for the bounds.
-struct Reference {
-  std::vector<double> out, log_sum_exp, d_qkv;
-  std::vector<double> out_size, d_qkv_size;
-};
-
-// `delta`: relative error of a probability; u: of what is rounded to the dtype.
-Reference reference(const Case& c, const Tensors& t) {
-  const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
-  const std::int64_t T = c.length, H = c.heads, D = c.head_size;
-  const std::vector<double> qkv = t.qkv.values(), d_out = t.d_out.values();
-  Reference r;
-  r.out.resize(d_out.size());
-  r.out_size = r.out;
-  r.d_qkv.resize(qkv.size());
-  r.d_qkv_size = r.d_qkv;
-  r.log_sum_exp.resize(at(c.batch * H * T));
-  const double scale = 1.0 / std::sqrt(static_cast<double>(D));
-  const Dropout dropout = c.dropout_of();
-  for (std::int64_t b = 0; b < c.batch; ++b) {
-    for (std::int64_t h = 0; h < H; ++h) {
-      const auto in = [&](std::int64_t row, std::int64_t part, std::int64_t d) {
-        return at((((b * T + row) * 3 + part) * H + h) * D + d);
-      };
-      const auto o = [&](std::int64_t row, std::int64_t d) { return at(((b * T + row) * H + h) * D + d); };
-      for (std::int64_t q = 0; q < T; ++q) {
-        std::vector<double> p(at(q + 1)), kept(at(q + 1), 1.0), dp(at(q + 1)), dp_size(at(q + 1));
-        double largest = -1e300, sum = 0;
-        for (std::int64_t k = 0; k <= q; ++k) {
-          for (std::int64_t d = 0; d < D; ++d) p[at(k)] += qkv[in(q, 0, d)] * qkv[in(k, 1, d)] * scale;
-          largest = std::max(largest, p[at(k)]);
-        }
-        for (double& value : p) sum += value = std::exp(value - largest);
-        for (double& value : p) value /= sum;
-        r.log_sum_exp[at((b * H + h) * T + q)] = largest + std::log(sum);
-        double product = 0, product_size = 0;
-        for (std::int64_t k = 0; k <= q; ++k) {
-          if (c.dropout > 0) {
-            const auto index =
-                static_cast<std::uint64_t>((c.first_sample + b) * dropout.elements_per_sample + (h * T + q) * T + k);
-            kept[at(k)] =
-                uniform_from_bits(random_bits(dropout.key, index)) < c.dropout ? 0.0 : 1.0 / (1.0 - c.dropout);
-          }
-          for (std::int64_t d = 0; d < D; ++d) {
-            const double term = p[at(k)] * kept[at(k)] * qkv[in(k, 2, d)];
-            r.out[o(q, d)] += term;
-            r.out_size[o(q, d)] += std::abs(term);
-            dp[at(k)] += d_out[o(q, d)] * qkv[in(k, 2, d)] * kept[at(k)];
-            dp_size[at(k)] += std::abs(d_out[o(q, d)] * qkv[in(k, 2, d)] * kept[at(k)]);
-            r.d_qkv[in(k, 2, d)] += p[at(k)] * kept[at(k)] * d_out[o(q, d)];
-            r.d_qkv_size[in(k, 2, d)] += std::abs(p[at(k)] * kept[at(k)] * d_out[o(q, d)]);
-          }
-          product += p[at(k)] * dp[at(k)];
-        }
-        for (std::int64_t d = 0; d < D; ++d) product_size += std::abs(d_out[o(q, d)]) * r.out_size[o(q, d)];
-        for (std::int64_t k = 0; k <= q; ++k) {
-          const double ds = p[at(k)] * (dp[at(k)] - product) * scale;
-          const double size = p[at(k)] * (dp_size[at(k)] + product_size) * scale;
-          for (std::int64_t d = 0; d < D; ++d) {
-            r.d_qkv[in(q, 0, d)] += ds * qkv[in(k, 1, d)];
-            r.d_qkv_size[in(q, 0, d)] += size * std::abs(qkv[in(k, 1, d)]);
-            r.d_qkv[in(k, 1, d)] += ds * qkv[in(q, 0, d)];
-            r.d_qkv_size[in(k, 1, d)] += size * std::abs(qkv[in(q, 0, d)]);
-          }
-        }
-      }
-    }
-  }
-  return r;
-}
-
 std::int64_t count_wrong(const Memory& memory, const std::vector<double>& exact, const std::vector<double>& size,
                          double relative) {
   std::int64_t wrong = 0;
@@ -168,17 +80,12 @@ void check_against_reference(const Case& c) {
   const Tensors t(c);
   run(t.forward(c), 2);
   run(t.backward(c), 2);
-  const Reference r = reference(c, t);
-  // A score errs by (D + 2) 2^-24 sum |q k| / sqrt(D), with |q k| <= 1.5^2; a probability by twice that, plus a few
-  // units for the exponential and the sum. Sums over T or D terms in fp32 add their number of units. In 16 bits P, dS
-  // and out (in D) are rounded once each.
-  const double root = std::sqrt(static_cast<double>(c.head_size));
-  const double delta =
-      2 * (static_cast<double>(c.head_size) + 2) * root * 2.25 * 0x1p-24 + static_cast<double>(c.length + 16) * 0x1p-24;
-  const double rounding = is_16_bit(c.dtype) ? unit_roundoff(c.dtype) : 0.0;
-  CHECK(count_wrong(t.log_sum_exp, r.log_sum_exp, std::vector<double>(r.log_sum_exp.size(), 4.0), delta) == 0);
-  CHECK(count_wrong(t.out, r.out, r.out_size, delta + 1.01 * rounding) == 0);
-  CHECK(count_wrong(t.d_qkv, r.d_qkv, r.d_qkv_size, 2 * delta + 2.02 * rounding) == 0);
+  const AttentionReference r = attention_reference(c, t.qkv.values(), t.d_out.values());
+  const AttentionBounds bounds = attention_bounds(c, 1.5);
+  CHECK(count_wrong(t.log_sum_exp, r.log_sum_exp, std::vector<double>(r.log_sum_exp.size(), 4.0), bounds.log_sum_exp) ==
+        0);
+  CHECK(count_wrong(t.out, r.out, r.out_size, bounds.out) == 0);
+  CHECK(count_wrong(t.d_qkv, r.d_qkv, r.d_qkv_size, bounds.d_qkv) == 0);
 }
 
 }  // namespace
@@ -262,7 +169,7 @@ TEST_CASE("large scores neither overflow nor lose the largest") {
   for (std::int64_t i = 0; i < t.qkv.elements; ++i) t.qkv.set(i, t.qkv.get(i) * 100.0);
   run(t.forward(c), 1);
   run(t.backward(c), 1);
-  const Reference r = reference(c, t);
+  const AttentionReference r = attention_reference(c, t.qkv.values(), t.d_out.values());
   for (std::size_t i = 0; i < r.out.size(); ++i) {
     REQUIRE(std::abs(t.out.get(static_cast<std::int64_t>(i)) - r.out[i]) <= 0.05 * r.out_size[i] + 1e-6);
   }

@@ -1,6 +1,7 @@
 #include "device/cpu/cpu_device.h"
 
 #include <cstdint>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 
@@ -74,6 +75,48 @@ TEST_CASE("an operation runs in reserved scratch memory only") {
   device.run(Stream::compute, op);
   CHECK(out.as<std::uint16_t>()[size] == 0);
   CHECK_THROWS_AS(device.run(Stream::compute, square_product(a, b, out, 300)), std::logic_error);
+}
+
+TEST_CASE("an activation that follows a product has the bits of an operation of its own") {
+  cpu::CpuDevice device(2);
+  constexpr std::int64_t size = 70;
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+    const std::int64_t bytes = size * size * static_cast<std::int64_t>(size_of(dtype));
+    const auto buffer = [&] { return device.allocate(bytes, MemoryCategory::activations, "test"); };
+    const Buffer a = buffer(), out = buffer(), active = buffer(), apart = buffer(), apart_active = buffer();
+    device.run(Stream::compute, Initialize{.out = a.view(dtype), .distribution = Distribution::normal, .scale = 0.4F});
+    MatMul op{.a = a.view(dtype), .b = a.view(dtype), .out = apart.view(dtype)};
+    op.m = op.n = op.k = op.lda = op.ldb = op.ldc = size;
+    op.activation = Activation::gelu_new;
+    device.prepare(op);
+    device.reserve_workspace();
+    const auto same = [&](const Buffer& one, const Buffer& other) {
+      return std::memcmp(one.data(), other.data(), static_cast<std::size_t>(bytes)) == 0;
+    };
+    device.run(Stream::compute, op);
+    device.run(Stream::compute,
+               ActivationForward{
+                   .in = apart.view(dtype), .out = apart_active.view(dtype), .activation = Activation::gelu_new});
+    MatMul forward = op;
+    forward.out = out.view(dtype);
+    forward.activated = active.view(dtype);
+    device.run(Stream::compute, forward);
+    CHECK(same(out, apart));
+    CHECK(same(active, apart_active));
+    CHECK_FALSE(same(active, out));
+    REQUIRE(outputs_of(forward).size() == 2);
+    CHECK(outputs_of(forward).back().data == active.data());
+
+    device.run(Stream::compute, ActivationBackward{.in = a.view(dtype),
+                                                   .d_out = apart.view(dtype),
+                                                   .d_in = apart.view(dtype),
+                                                   .activation = Activation::gelu_new});
+    MatMul backward = op;
+    backward.out = out.view(dtype);
+    backward.activation_input = a.view(dtype);
+    device.run(Stream::compute, backward);
+    CHECK(same(out, apart));
+  }
 }
 
 TEST_CASE("misaligned buffers give the same bits") {

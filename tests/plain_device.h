@@ -50,6 +50,8 @@ class PlainDevice : public Device {
   void wait(Stream, Event) override {}
   using Device::synchronize;
   void synchronize(Event) override {}
+  TimeMark mark(Stream) override { return marks_.take(); }
+  double seconds_between(TimeMark from, TimeMark to) override { return marks_.give_back(from, to); }
   std::string description() const override { return "plain"; }
 
  private:
@@ -76,6 +78,7 @@ class PlainDevice : public Device {
   }
 
   MemoryLedger ledger_;
+  HostMarks marks_;
   std::int64_t events_ = 0;
 };
 

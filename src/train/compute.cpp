@@ -61,7 +61,8 @@ Offer look(int index_on_machine, ComputeChoice& choice) {
   choice.backend = backend;
   offer.devices = static_cast<int>(survey.devices.size());
   choice.index = index_on_machine % offer.devices;
-  choice.gpu = survey.devices.at(static_cast<std::size_t>(choice.index));
+  offer.problem = on_one_line(backend->try_out(choice.index, &choice.gpu));
+  if (!offer.problem.empty()) return offer;
   offer.place = machine_name() + " " + choice.gpu.bus;
   offer.kind = choice.gpu.name + ", sm_" + std::to_string(choice.gpu.capability);
   offer.no_nccl = on_one_line(survey.nccl_problem);

@@ -28,8 +28,7 @@ inline std::string text_of(const ProductCase& c) {
          std::string(name_of(c.in)) + " to " + std::string(name_of(c.out)) +
          (c.has_bias ? ", bias " + std::string(name_of(c.bias)) : "") + (c.add ? ", add" : "") +
          (c.transpose_a ? ", a transposed" : "") + (c.transpose_b ? ", b transposed" : "") + ", padding " +
-         std::to_string(c.padding) + ", offset " + std::to_string(c.offset) + ", " +
-         std::string(name_of(c.activation));
+         std::to_string(c.padding) + ", offset " + std::to_string(c.offset) + ", " + std::string(name_of(c.activation));
 }
 
 // out, then what follows it.
@@ -68,8 +67,8 @@ inline std::vector<double> product_results(Workbench& bench, const ProductCase& 
 }
 
 // Both add k products in fp32 in some order, an error of (k + 1) 2^-24 sum |a b| each (Higham, "Accuracy and Stability
-// of Numerical Algorithms", section 3.1), with sum |a b| <= k scale^2. Results are rounded to out's format once or twice,
-// a bias of magnitude up to 1 once more; the slopes of the activations are below 1.2.
+// of Numerical Algorithms", section 3.1), with sum |a b| <= k scale^2. Results are rounded to out's format once or
+// twice, a bias of magnitude up to 1 once more; the slopes of the activations are below 1.2.
 inline void check_product(const ProductCase& c, const GpuOptions& options = {}) {
   INFO(text_of(c));
   const BothResults both = on_both([&](Workbench& bench) { return product_results(bench, c); }, options);
@@ -87,10 +86,10 @@ struct ProductFormats {
   DType in, out;
 };
 inline constexpr std::array<ProductFormats, 5> product_formats = {{{DType::f32, DType::f32},
-                                                 {DType::bf16, DType::bf16},
-                                                 {DType::bf16, DType::f32},
-                                                 {DType::f16, DType::f16},
-                                                 {DType::f16, DType::f32}}};
+                                                                   {DType::bf16, DType::bf16},
+                                                                   {DType::bf16, DType::f32},
+                                                                   {DType::f16, DType::f16},
+                                                                   {DType::f16, DType::f32}}};
 
 inline void check_biases() {
   for (const ProductFormats formats : product_formats) {

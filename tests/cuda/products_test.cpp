@@ -48,11 +48,11 @@ TEST_CASE("a product over nothing is its bias, added or not; one of nothing does
   empty.m = 4, empty.n = 0;
   check_product(empty);
   check_product({.m = 2,
-                     .n = 3,
-                     .k = 0,
-                     .has_bias = true,
-                     .activation = Activation::gelu_new,
-                     .follows = ProductCase::Follows::activated});
+                 .n = 3,
+                 .k = 0,
+                 .has_bias = true,
+                 .activation = Activation::gelu_new,
+                 .follows = ProductCase::Follows::activated});
 }
 
 TEST_CASE("where operands lie does not change a product's bits, as long as their rows start at 16 bytes") {

@@ -8,6 +8,7 @@
 #include "cublaslt_descriptors.h"
 #include "device_memory.h"
 #include "emulation_state.h"
+#include "runtime_tables.h"
 #include "stream.h"
 
 namespace zt::emulation {
@@ -65,7 +66,8 @@ using namespace zt::emulation;
 extern "C" {
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
-  if (settings().devices == 0) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (unusable() != cudaSuccess) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (is_to_fail(Call::allocation, current_device())) return CUBLAS_STATUS_ALLOC_FAILED;
   *handle = reinterpret_cast<cublasLtHandle_t>(new int(current_device()));
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -81,6 +83,7 @@ const char* cublasLtGetStatusName(cublasStatus_t status) {
   switch (status) {
     case CUBLAS_STATUS_SUCCESS: return "CUBLAS_STATUS_SUCCESS";
     case CUBLAS_STATUS_NOT_INITIALIZED: return "CUBLAS_STATUS_NOT_INITIALIZED";
+    case CUBLAS_STATUS_ALLOC_FAILED: return "CUBLAS_STATUS_ALLOC_FAILED";
     case CUBLAS_STATUS_INVALID_VALUE: return "CUBLAS_STATUS_INVALID_VALUE";
     case CUBLAS_STATUS_NOT_SUPPORTED: return "CUBLAS_STATUS_NOT_SUPPORTED";
     default: return "CUBLAS_STATUS_EXECUTION_FAILED";

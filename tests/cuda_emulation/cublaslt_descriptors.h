@@ -35,7 +35,7 @@ struct MatrixLayout {
 struct Preference {
   std::uint64_t workspace = 0;
   std::uint32_t reduction_schemes = CUBLASLT_REDUCTION_SCHEME_MASK;  // every algorithm here adds in one go
-  std::uint32_t alignments[4] = {256, 256, 256, 256};  // what the caller promises of A, B, C, D
+  std::uint32_t alignments[4] = {256, 256, 256, 256};                // what the caller promises of A, B, C, D
 };
 
 // What a heuristic's answer carries to the product.

@@ -53,6 +53,7 @@ double read_number(const char* name, double otherwise) {
 
 constexpr std::array<std::string_view, 3> orders = {"forward", "reversed", "shuffled"};
 constexpr std::array<std::string_view, 3> stream_modes = {"eager", "lazy", "lazy_shuffled"};
+constexpr std::array<std::string_view, 5> drivers = {"present", "missing", "stub", "too_old", "not_ready"};
 constexpr std::array<std::string_view, 3> calls = {"allocation", "launch", "collective"};
 
 void read_environment(State& state) {
@@ -64,6 +65,9 @@ void read_environment(State& state) {
   settings.device_memory = static_cast<std::size_t>(read_number("MEMORY_MB", 1024)) << 20;
   settings.protect = read_number("PROTECT", 1) != 0;
   settings.patience = read_number("PATIENCE", 60);
+  read_name("DRIVER", drivers, &settings.driver);
+  settings.capability = static_cast<int>(read_number("CAPABILITY", 90));
+  settings.kernels = read_number("KERNELS", 1) != 0;
   if (const auto fault = variable("FAIL")) {
     const std::size_t colon = fault->find(':');
     for (std::size_t i = 0; i < calls.size(); ++i) {

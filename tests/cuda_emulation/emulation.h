@@ -19,17 +19,29 @@ enum class Streams {
   lazy_shuffled,  // as lazy, and operations of other streams, drawn by the seed, run before those that are waited for
 };
 
+enum class Driver {
+  present,
+  missing,
+  stub,       // the toolkit's library for linking
+  too_old,    // made for CUDA 12.2
+  not_ready,  // as NVSwitch machines without their fabric manager
+};
+
 // Before the first use, the environment may say: ZEROTRAIN_EMULATION_ORDER, _STREAMS (names as above), _SEED, _DEVICES,
-// _MEMORY_MB, _PROTECT (0 or 1), _PATIENCE (seconds), and _FAIL: "allocation:3", "launch:1" or "collective:2".
+// _MEMORY_MB, _PROTECT (0 or 1), _PATIENCE (seconds), _DRIVER (names as above), _CAPABILITY, _KERNELS (0 or 1), and
+// _FAIL: "allocation:3", "launch:1" or "collective:2".
 struct Settings {
   Order order = Order::forward;  // of the threads of a block, and of the blocks of a grid
   Streams streams = Streams::eager;
   std::uint64_t seed = 1;                            // of all that is shuffled
   int devices = 1;                                   // 0 to 8
   std::size_t device_memory = std::size_t{1} << 30;  // bytes of each device
-  bool protect = true;   // host code that touches device memory ends the process with a message
-  double patience = 60;  // seconds that a collective waits for other ranks
-  bool epilogues = true;    // cuBLASLt finds algorithms with an epilogue
+  bool protect = true;    // host code that touches device memory ends the process with a message
+  double patience = 60;   // seconds that a collective waits for other ranks
+  bool epilogues = true;  // cuBLASLt finds algorithms with an epilogue
+  Driver driver = Driver::present;
+  int capability = 90;  // compute capability of the devices
+  bool kernels = true;  // the program's kernels were compiled for it
 };
 
 Settings settings();

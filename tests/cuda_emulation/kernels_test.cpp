@@ -188,6 +188,26 @@ TEST_CASE("cp.async copies, and fills with zeros") {
   for (std::size_t i = 0; i < input.size(); ++i) CHECK(result[i] == input[i] + 1);
 }
 
+TEST_CASE("powers of 2 in one instruction") {
+  const std::vector<float> input = {0.0F,   -0.0F,   1.0F,    -3.0F, 0.3F,      -17.25F,  127.5F,
+                                    128.0F, -126.0F, -126.5F, -1e9F, -INFINITY, INFINITY, NAN};
+  const DeviceArray<float> x(input);
+  const DeviceArray<float> y(input.size());
+  REQUIRE(samples::powers_of_two(y.get(), x.get(), static_cast<int>(input.size()), nullptr) == cudaSuccess);
+  const auto result = y.values();
+  CHECK(result[0] == 1);
+  CHECK(result[1] == 1);
+  for (std::size_t i = 0; i < 7; ++i) {
+    const double exact = std::exp2(static_cast<double>(input[i]));
+    CHECK(std::abs(result[i] - exact) <= exact * 0x1p-22);
+  }
+  CHECK(result[7] == INFINITY);
+  CHECK(result[8] == 0x1p-126F);
+  for (std::size_t i = 9; i < 12; ++i) CHECK(result[i] == 0);
+  CHECK(result[12] == INFINITY);
+  CHECK(std::isnan(result[13]));
+}
+
 TEST_CASE("what the lanes of a warp exchange") {
   const auto result = in_every_order([&] {
     const DeviceArray<int> output(32 * samples::exchanges);

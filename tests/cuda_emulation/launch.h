@@ -20,10 +20,11 @@ template <typename... Parameters, typename... Arguments>
 cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream,
                    const Arguments&... arguments) {
   // The closure holds the parameters; every thread gets its own copies, as on a GPU.
-  return emulation::queue_kernel(
+  static_cast<void>(emulation::queue_kernel(
       reinterpret_cast<const void*>(kernel),
       [kernel, ... parameters = static_cast<Parameters>(arguments)] { kernel(parameters...); }, grid, block,
-      shared_bytes, stream);
+      shared_bytes, stream));
+  return cudaGetLastError();  // as under nvcc: also what an earlier call has left
 }
 
 }  // namespace zt::gpu

@@ -18,6 +18,7 @@ namespace zt::emulation {
 namespace {
 
 constexpr int driver_version = 13000;
+constexpr int old_driver_version = 12020;
 constexpr int multiprocessors = 132;
 constexpr int threads_of_multiprocessor = 2048;
 constexpr int blocks_of_multiprocessor = 32;
@@ -49,6 +50,10 @@ constexpr std::array error_texts = {
     ErrorText{cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
     ErrorText{cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver",
               "CUDA driver version is insufficient for CUDA runtime version"},
+    ErrorText{cudaErrorStubLibrary, "cudaErrorStubLibrary", "CUDA driver is a stub library"},
+    ErrorText{cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice",
+              "no kernel image is available for execution on the device"},
+    ErrorText{cudaErrorSystemNotReady, "cudaErrorSystemNotReady", "system not yet initialized"},
     ErrorText{cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
     ErrorText{cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
     ErrorText{cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
@@ -73,6 +78,17 @@ const ErrorText* text_of_error(cudaError_t error) {
 
 int current_device() { return device_of_thread; }
 
+cudaError_t unusable() {
+  switch (settings().driver) {
+    case Driver::missing:
+    case Driver::too_old: return cudaErrorInsufficientDriver;
+    case Driver::stub: return cudaErrorStubLibrary;
+    case Driver::not_ready: return cudaErrorSystemNotReady;
+    case Driver::present: break;
+  }
+  return settings().devices == 0 ? cudaErrorNoDevice : cudaSuccess;
+}
+
 std::size_t shared_limit_of(const void* function) {
   const std::lock_guard lock(limits().mutex);
   const auto found = limits().shared.find(function);
@@ -86,21 +102,20 @@ using namespace zt::emulation;
 extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  const int devices = settings().devices;
-  if (devices == 0) return noted(cudaErrorNoDevice);  // leaves *count as it was, as CUDA does
-  *count = devices;
+  if (const auto error = unusable(); error != cudaSuccess) return noted(error);  // *count stays, as with CUDA
+  *count = settings().devices;
   return cudaSuccess;
 }
 
 cudaError_t cudaSetDevice(int device) {
-  if (settings().devices == 0) return noted(cudaErrorNoDevice);
+  if (const auto error = unusable(); error != cudaSuccess) return noted(error);
   if (device < 0 || device >= settings().devices) return noted(cudaErrorInvalidDevice);
   device_of_thread = device;
   return cudaSuccess;
 }
 
 cudaError_t cudaGetDevice(int* device) {
-  if (settings().devices == 0) return noted(cudaErrorNoDevice);
+  if (const auto error = unusable(); error != cudaSuccess) return noted(error);
   *device = current_device();
   return cudaSuccess;
 }
@@ -128,7 +143,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   properties->maxThreadsPerMultiProcessor = threads_of_multiprocessor;
   properties->maxBlocksPerMultiProcessor = blocks_of_multiprocessor;
   properties->multiProcessorCount = multiprocessors;
-  properties->major = 9;
+  properties->major = settings().capability / 10;
+  properties->minor = settings().capability % 10;
   properties->pciBusID = device + 1;
   properties->l2CacheSize = 60 << 20;
   properties->concurrentKernels = properties->unifiedAddressing = 1;
@@ -164,7 +180,13 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 }
 
 cudaError_t cudaDriverGetVersion(int* version) {
-  *version = settings().devices == 0 ? 0 : driver_version;
+  switch (settings().driver) {
+    case Driver::missing:
+    case Driver::stub: *version = 0; break;
+    case Driver::too_old: *version = old_driver_version; break;
+    case Driver::present:
+    case Driver::not_ready: *version = driver_version; break;
+  }
   return cudaSuccess;
 }
 

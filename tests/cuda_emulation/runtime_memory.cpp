@@ -100,7 +100,7 @@ extern "C" {
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   const int device = current_device();
-  if (settings().devices == 0) return noted(cudaErrorNoDevice);
+  if (const auto error = unusable(); error != cudaSuccess) return noted(error);
   if (broken_device(device) != cudaSuccess) return noted(broken_device(device));
   *memory = nullptr;
   if (bytes == 0) return cudaSuccess;
@@ -160,7 +160,7 @@ cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStre
 cudaError_t cudaMemset(void* memory, int value, std::size_t bytes) { return fill(memory, value, bytes, nullptr); }
 
 cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total) {
-  if (settings().devices == 0) return noted(cudaErrorNoDevice);
+  if (const auto error = unusable(); error != cudaSuccess) return noted(error);
   *free_bytes = free_device_bytes(current_device());
   *total = settings().device_memory;
   return cudaSuccess;

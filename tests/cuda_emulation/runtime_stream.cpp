@@ -68,8 +68,9 @@ cudaError_t queue_kernel(const void* function, std::function<void()> kernel, dim
   if (!at_most(grid, 0x7fffffff, 65535, 65535) || !at_most(block, 1024, 1024, 64) || threads > 1024) {
     return noted(cudaErrorInvalidConfiguration);
   }
-  if (settings().devices == 0) return noted(cudaErrorNoDevice);
+  if (const auto error = unusable(); error != cudaSuccess) return noted(error);
   if (shared_bytes > shared_limit_of(function)) return noted(cudaErrorInvalidValue);
+  if (!settings().kernels) return noted(cudaErrorNoKernelImageForDevice);
   const int device = current_device();
   if (is_to_fail(Call::launch, device)) return noted(cudaErrorLaunchOutOfResources);
   return queue(stream, [kernel = std::move(kernel), grid, block, shared_bytes, device] {
@@ -84,7 +85,7 @@ using namespace zt::emulation;
 extern "C" {
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
-  if (settings().devices == 0) return noted(cudaErrorNoDevice);
+  if (const auto error = unusable(); error != cudaSuccess) return noted(error);
   auto made = std::make_shared<Stream>();
   made->device = current_device();
   made->flags = flags;
@@ -122,7 +123,7 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
   if (stream == nullptr) return noted(cudaErrorInvalidResourceHandle);
   run_a_step(*stream);
   if (broken_device(stream->device) != cudaSuccess) return noted(broken_device(stream->device));
-  return stream->done >= stream->queued ? cudaSuccess : cudaErrorNotReady;
+  return noted(stream->done >= stream->queued ? cudaSuccess : cudaErrorNotReady);
 }
 
 cudaError_t cudaDeviceSynchronize() { return run_all(current_device(), false); }
@@ -181,7 +182,7 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
   if (event == nullptr) return noted(cudaErrorInvalidResourceHandle);
   if (!is_done(*event)) run_a_step(*event->stream);
   if (broken_device(event->device) != cudaSuccess) return noted(broken_device(event->device));
-  return is_done(*event) ? cudaSuccess : cudaErrorNotReady;
+  return noted(is_done(*event) ? cudaSuccess : cudaErrorNotReady);
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
@@ -190,7 +191,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
   if (first == nullptr || last == nullptr || !first->recorded || !last->recorded || !first->timed || !last->timed) {
     return noted(cudaErrorInvalidResourceHandle);
   }
-  if (!is_done(*first) || !is_done(*last)) return cudaErrorNotReady;
+  if (!is_done(*first) || !is_done(*last)) return noted(cudaErrorNotReady);
   *milliseconds = std::chrono::duration<float, std::milli>(*last->time - *first->time).count();
   return cudaSuccess;
 }

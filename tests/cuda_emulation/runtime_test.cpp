@@ -120,7 +120,7 @@ TEST_CASE("the n-th launch fails, on the device that is meant") {
   CHECK(zt::samples::faulty(Fault::none, output.get(), nullptr) == cudaSuccess);
   CHECK(zt::samples::faulty(Fault::none, output.get(), nullptr) == cudaErrorLaunchOutOfResources);
   CHECK(zt::samples::faulty(Fault::none, output.get(), nullptr) == cudaSuccess);  // such an error does not stay
-  CHECK(cudaGetLastError() == cudaErrorLaunchOutOfResources);
+  CHECK(cudaGetLastError() == cudaSuccess);                                       // the launch has taken it
 }
 
 TEST_CASE("the environment's request for a failure reaches a program") {
@@ -155,7 +155,14 @@ TEST_CASE("launches of impossible sizes are refused") {
   CHECK(zt::gpu::launch(nothing, 1, dim3(64, 17), 0, nullptr) == cudaErrorInvalidConfiguration);
   CHECK(zt::gpu::launch(nothing, dim3(1, 65536), 32, 0, nullptr) == cudaErrorInvalidConfiguration);
   CHECK(zt::gpu::launch(nothing, 0, 32, 0, nullptr) == cudaErrorInvalidConfiguration);
-  CHECK(cudaGetLastError() == cudaErrorInvalidConfiguration);
+  CHECK(cudaGetLastError() == cudaSuccess);
+}
+
+TEST_CASE("a launch finds the error that an earlier call has left") {
+  CHECK(cudaSetDevice(100) == cudaErrorInvalidDevice);
+  void (*const nothing)() = [] {};
+  CHECK(zt::gpu::launch(nothing, 1, 32, 0, nullptr) == cudaErrorInvalidDevice);
+  CHECK(zt::gpu::launch(nothing, 1, 32, 0, nullptr) == cudaSuccess);
 }
 
 TEST_CASE("occupancy follows threads and shared memory") {

@@ -106,6 +106,7 @@ TEST_CASE("queries make progress, and an event knows when it was recorded") {
   CHECK(cudaEventElapsedTime(&milliseconds, before, after) == cudaErrorNotReady);
   CHECK(cudaEventQuery(before) == cudaSuccess);
   CHECK(cudaStreamQuery(stream) == cudaErrorNotReady);
+  CHECK(cudaGetLastError() == cudaErrorNotReady);  // it stays for the next who looks, as every other error
   CHECK(cudaStreamQuery(stream) == cudaSuccess);
   CHECK(cudaEventElapsedTime(&milliseconds, before, after) == cudaSuccess);
   CHECK(milliseconds >= 0);

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -112,6 +113,13 @@ inline void cp_async_commit() { emulation::commit_copies(); }
 template <int Groups>
 void cp_async_wait() {
   emulation::wait_for_copies(Groups);
+}
+
+inline std::uint32_t opaque(std::uint32_t value) { return value; }
+
+inline float exp2_fast(float value) {
+  const float result = std::exp2(value);
+  return result < 0x1p-126F ? 0.0F : result;  // NaN stays
 }
 
 }  // namespace zt::gpu

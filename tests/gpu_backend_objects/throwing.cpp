@@ -9,6 +9,7 @@ namespace {
 class Throwing final : public zt::GpuBackend {
  public:
   zt::GpuSurvey survey() override { return {}; }
+  std::string try_out(int, zt::GpuInfo*) override { return {}; }
   std::unique_ptr<zt::Device> open(int index, const zt::GpuOptions&) override {
     switch (index) {
       case 0: throw zt::UserError("a UserError");

@@ -1,35 +1,21 @@
 // The shared object's entries.
 #include "device/gpu/backend.h"
 
-#include <stdexcept>
-
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/errors.h"
 #include "device/cuda/nccl_communicator.h"
+#include "device/cuda/survey.h"
 
 namespace zt::cuda {
 namespace {
 
 class CudaBackend final : public GpuBackend {
  public:
-  GpuSurvey survey() override {
-    GpuSurvey survey;
-    int devices = 0;
-    if (const cudaError_t status = cudaGetDeviceCount(&devices); status != cudaSuccess) {
-      survey.problem = describe(status, "cudaGetDeviceCount");
-      return survey;
-    }
-    for (int index = 0; index < devices; ++index) {
-      cudaDeviceProp properties{};
-      check(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
-      GpuInfo info;
-      info.name = properties.name;
-      info.capability = properties.major * 10 + properties.minor;
-      survey.devices.push_back(info);
-    }
-    return survey;
-  }
+  GpuSurvey survey() override { return survey_gpus(); }
+  std::string try_out(int index, GpuInfo* info) override { return try_out_gpu(index, info); }
   std::unique_ptr<Device> open(int index, const GpuOptions& options) override {
+    GpuInfo info;
+    if (const std::string problem = try_out_gpu(index, &info); !problem.empty()) throw UserError(problem);
     try {
       return std::make_unique<CudaDevice>(index, options);
     } catch (const RunError& error) {

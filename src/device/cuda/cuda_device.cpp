@@ -13,6 +13,22 @@
 namespace zt::cuda {
 namespace {
 
+// What makes this category smaller.
+std::string remedy(MemoryCategory category) {
+  switch (category) {
+    case MemoryCategory::parameters: return "raise zero_optimization.stage to 3 or use more GPUs, or train in 16 bits";
+    case MemoryCategory::gradients: return "raise zero_optimization.stage to 2 or more, with more GPUs";
+    case MemoryCategory::optimizer: return "raise zero_optimization.stage to 1 or more, with more GPUs";
+    case MemoryCategory::activations:
+      return "lower train_micro_batch_size_per_gpu, or recompute blocks with activation_checkpointing.every 1";
+    case MemoryCategory::communication:
+      return "lower zero_optimization.stage3_prefetch_bucket_size and stage3_max_live_parameters";
+    case MemoryCategory::data: return "lower train_micro_batch_size_per_gpu";
+    case MemoryCategory::workspace: break;
+  }
+  return "lower train_micro_batch_size_per_gpu or raise zero_optimization.stage";
+}
+
 // Memory that has run out names what it was for and what is held already.
 [[noreturn]] void throw_out_of_memory(const MemoryLedger& ledger, std::int64_t bytes, MemoryCategory category,
                                       const std::string& name) {
@@ -22,8 +38,18 @@ namespace {
   throw UserError("not enough memory on the GPU: " + std::to_string(bytes) + " bytes for " +
                   std::string(name_of(category)) + " (" + name + "), with " + std::to_string(ledger.total()) +
                   " bytes of this rank allocated before and " + std::to_string(free) + " of " + std::to_string(total) +
-                  " bytes free. Other programs may use this GPU (nvidia-smi lists them); else lower "
-                  "train_micro_batch_size_per_gpu or raise zero_optimization.stage");
+                  " bytes free. Other programs may use this GPU (nvidia-smi lists them); else " + remedy(category));
+}
+
+// What has not happened yet is an error to CUDA, which the next launch would find if it were not taken here.
+bool is_over(cudaEvent_t event) {
+  const cudaError_t status = cudaEventQuery(event);
+  if (status == cudaErrorNotReady) {
+    static_cast<void>(cudaGetLastError());
+    return false;
+  }
+  check(status, "cudaEventQuery");
+  return true;
 }
 
 // An event's number tells its stream.
@@ -48,17 +74,21 @@ CudaDevice::CudaDevice(int index, const GpuOptions& options)
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
   for (int stream = 0; stream < stream_count; ++stream) {
     const int priority = static_cast<Stream>(stream) == Stream::compute ? least : greatest;
-    check(cudaStreamCreateWithPriority(&streams_.at(static_cast<std::size_t>(stream)), cudaStreamNonBlocking, priority),
-          "cudaStreamCreateWithPriority");
+    cudaStream_t made = nullptr;
+    check(cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking, priority), "cudaStreamCreateWithPriority");
+    streams_.at(static_cast<std::size_t>(stream)).reset(made);
   }
   products_ = std::make_unique<Products>(options_);
 }
 
 CudaDevice::~CudaDevice() {
   // Errors have been told by the calls before; a device that failed is left as it is.
-  if (*left_) static_cast<void>(products_.release());
+  if (*left_) {
+    static_cast<void>(products_.release());
+    for (OwnedStream& stream : streams_) static_cast<void>(stream.release());
+  }
   if (*left_ || cudaSetDevice(index_) != cudaSuccess) return;
-  for (const cudaStream_t stream : streams_) static_cast<void>(cudaStreamSynchronize(stream));
+  for (const OwnedStream& stream : streams_) static_cast<void>(cudaStreamSynchronize(stream.get()));
   for (Line& line : lines_) {
     for (const Recorded& recorded : line.recorded) static_cast<void>(cudaEventDestroy(recorded.event));
   }
@@ -66,7 +96,7 @@ CudaDevice::~CudaDevice() {
   for (const cudaEvent_t event : free_events_) static_cast<void>(cudaEventDestroy(event));
   products_.reset();
   workspace_ = {};
-  for (const cudaStream_t stream : streams_) static_cast<void>(cudaStreamDestroy(stream));
+  for (OwnedStream& stream : streams_) stream.reset();
 }
 
 void CudaDevice::make_current() const { check(cudaSetDevice(index_), "cudaSetDevice"); }
@@ -191,15 +221,16 @@ Event CudaDevice::record(Stream stream) {
   Line& line = lines_[static_cast<std::size_t>(stream)];
   while (line.recorded.size() >= kept_events) {
     const Recorded oldest = line.recorded.front();
-    const cudaError_t status = cudaEventQuery(oldest.event);
-    if (status == cudaErrorNotReady) break;
-    check(status, "cudaEventQuery");
+    if (!is_over(oldest.event)) break;
     line.passed = oldest.id;
     free_events_.push_back(oldest.event);
     line.recorded.pop_front();
   }
   const cudaEvent_t event = take_event();
-  check(cudaEventRecord(event, native(stream)), "cudaEventRecord");
+  if (const cudaError_t status = cudaEventRecord(event, native(stream)); status != cudaSuccess) {
+    free_events_.push_back(event);
+    check(status, "cudaEventRecord");
+  }
   const Event recorded = make_event(++last_event_, stream);
   line.recorded.push_back({recorded.id, event});
   return recorded;
@@ -207,12 +238,14 @@ Event CudaDevice::record(Stream stream) {
 
 cudaEvent_t CudaDevice::find(Event event) {
   if (event.id == 0) return nullptr;
+  if (event.id < 0) throw std::logic_error("waiting for an event that was never recorded");
   const Line& line = lines_.at(static_cast<std::size_t>(event.id % stream_count));
   if (event.id <= line.passed) return nullptr;
   const auto found = std::lower_bound(line.recorded.begin(), line.recorded.end(), event.id,
                                       [](const Recorded& recorded, std::int64_t id) { return recorded.id < id; });
-  if (event.id < 0 || found == line.recorded.end() || found->id != event.id)
+  if (found == line.recorded.end() || found->id != event.id) {
     throw std::logic_error("waiting for an event that was never recorded");
+  }
   return found->event;
 }
 
@@ -240,9 +273,7 @@ void CudaDevice::wait_watching(cudaEvent_t event) {
   const auto start = Clock::now();
   auto next_look = start + std::chrono::milliseconds(50);
   while (true) {
-    const cudaError_t status = cudaEventQuery(event);
-    if (status == cudaSuccess) return;
-    if (status != cudaErrorNotReady) check(status, "cudaEventQuery");
+    if (is_over(event)) return watch_();  // what has been given up also comes to an end
     const auto now = Clock::now();
     if (now > next_look) {
       watch_();

@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "device/cuda/products.h"
@@ -21,6 +22,11 @@ struct DeviceAllocator {
   std::function<cudaError_t(void** memory, std::size_t bytes)> take;
   std::function<void(void* memory)> give_back;
 };
+
+struct DestroyStream {
+  void operator()(cudaStream_t stream) const { static_cast<void>(cudaStreamDestroy(stream)); }
+};
+using OwnedStream = std::unique_ptr<std::remove_pointer_t<cudaStream_t>, DestroyStream>;
 
 // Driven by one host thread at a time.
 class CudaDevice final : public Device {
@@ -55,7 +61,7 @@ class CudaDevice final : public Device {
 
   // For the communicator.
   int index() const { return index_; }
-  cudaStream_t native(Stream stream) const { return streams_[static_cast<std::size_t>(stream)]; }
+  cudaStream_t native(Stream stream) const { return streams_[static_cast<std::size_t>(stream)].get(); }
   // Called again and again while the host waits for the GPU; it may throw what ends the wait.
   void set_watch(std::function<void()> watch) { watch_ = std::move(watch); }
   void make_current() const;
@@ -84,7 +90,7 @@ class CudaDevice final : public Device {
   std::string name_;
   std::shared_ptr<MemoryLedger> ledger_;     // also held by every buffer: they may be given back later than the device
   std::shared_ptr<std::atomic<bool>> left_;  // likewise
-  std::array<cudaStream_t, stream_count> streams_{};
+  std::array<OwnedStream, stream_count> streams_;
   std::array<Line, stream_count> lines_;
   std::vector<cudaEvent_t> free_events_;
   std::int64_t last_event_ = 0;

@@ -22,6 +22,11 @@
 //   cp_async_16(shared, global, valid_bytes = 16), cp_async_commit(), cp_async_wait<N>()
 //       Copies 16 bytes in the background; what lies beyond valid_bytes becomes zero. cp_async_wait<N> waits for all
 //       but the calling thread's newest N committed groups; other threads see the bytes after a barrier.
+//   opaque(value)                                                      std::uint32_t
+//       The value, of which the compiler knows nothing: what is computed from it is not computed before a loop and held
+//       in registers meanwhile.
+//   exp2_fast(value)                                                   float
+//       2^value in one instruction, with a relative error of 2^-22; results below 2^-126 are 0, and 2^0 is 1.
 //
 // and, everywhere, CUDA's names as far as the emulation has them. Rules that kernels keep so that both sides can run
 // them: docs/gpu.md.

@@ -1,6 +1,5 @@
-#include "device/cuda/product_kernels.h"
-
 #include "device/cuda/kernel_support.h"
+#include "device/cuda/product_kernels.h"
 
 namespace zt::cuda {
 namespace {
@@ -17,9 +16,8 @@ __device__ __forceinline__ float load_any(const void* data, DType dtype, std::in
 }
 
 template <typename T>
-__global__ void __launch_bounds__(threads)
-    store_bias_kernel(T* out, const void* bias, DType bias_dtype, std::int64_t m, std::int64_t n, std::int64_t stride,
-                      bool add) {
+__global__ void __launch_bounds__(threads) store_bias_kernel(T* out, const void* bias, DType bias_dtype, std::int64_t m,
+                                                             std::int64_t n, std::int64_t stride, bool add) {
   const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x;
   if (at >= m * n) return;
   const std::int64_t column = at % n;
@@ -32,8 +30,8 @@ __global__ void __launch_bounds__(threads)
 
 void store_bias(const MatMul& op, bool add, const Launch& where) {
   by_type(op.out.dtype, [&]<typename T>(T*) {
-    launch("store_bias", store_bias_kernel<T>, blocks_for(op.m * op.n, threads), threads, 0, where,
-           pointer<T>(op.out), op.bias.data, op.bias.dtype, op.m, op.n, op.ldc, add);
+    launch("store_bias", store_bias_kernel<T>, blocks_for(op.m * op.n, threads), threads, 0, where, pointer<T>(op.out),
+           op.bias.data, op.bias.dtype, op.m, op.n, op.ldc, add);
   });
 }
 

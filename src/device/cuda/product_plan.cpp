@@ -80,9 +80,9 @@ OwnedDescriptor make_descriptor(const ProductShape& shape) {
   // Factors of another type than the descriptor's are read as what they are not, without an error.
   std::int32_t scale_type = -1;
   std::size_t written = 0;
-  require(cublasLtMatmulDescGetAttribute(made, CUBLASLT_MATMUL_DESC_SCALE_TYPE, &scale_type, sizeof scale_type,
-                                         &written),
-          "cublasLtMatmulDescGetAttribute");
+  require(
+      cublasLtMatmulDescGetAttribute(made, CUBLASLT_MATMUL_DESC_SCALE_TYPE, &scale_type, sizeof scale_type, &written),
+      "cublasLtMatmulDescGetAttribute");
   if (scale_type != CUDA_R_32F) throw std::logic_error("cuBLASLt does not take its factors in fp32");
   return descriptor;
 }

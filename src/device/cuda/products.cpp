@@ -108,10 +108,10 @@ struct Products::Plans {
     }
     const float alpha = 1.0F;
     const float beta = op.add ? 1.0F : 0.0F;
-    const cublasStatus_t status = cublasLtMatmul(
-        library, plan.descriptor.get(), &alpha, op.b.data, plan.a.get(), op.a.data, plan.b.get(), &beta, stored,
-        plan.out.get(), stored, plan.out.get(), &plan.algorithm, launch.workspace,
-        static_cast<std::size_t>(gpu::product_workspace), launch.stream);
+    const cublasStatus_t status =
+        cublasLtMatmul(library, plan.descriptor.get(), &alpha, op.b.data, plan.a.get(), op.a.data, plan.b.get(), &beta,
+                       stored, plan.out.get(), stored, plan.out.get(), &plan.algorithm, launch.workspace,
+                       static_cast<std::size_t>(gpu::product_workspace), launch.stream);
     if (status != CUBLAS_STATUS_SUCCESS) {
       throw RunError("cuBLASLt could not run the product " + text_of(chosen.shape) + ": " + text_of(status));
     }

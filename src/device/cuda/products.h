@@ -1,6 +1,6 @@
 // Matrix products by cuBLASLt. Plans (descriptors and algorithm) are made once per shape and kept; an algorithm is
-// cuBLASLt's choice by shape, formats and whether rows start at multiples of 16 bytes. The same GPU and library give the
-// same bits.
+// cuBLASLt's choice by shape, formats and whether rows start at multiples of 16 bytes. The same GPU and library give
+// the same bits.
 //
 // Rounding beside the one of the result: a bias of another format than out's is rounded to it first, and where cuBLASLt
 // has no algorithm with a bias it is added to the rounded product. A result that is added to what out holds is not

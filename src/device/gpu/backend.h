@@ -16,7 +16,7 @@ struct GpuInfo {
   std::string name;                   // "NVIDIA H200"
   std::string bus;                    // "0000:3b:00.0": what a card is known by on its machine
   int capability = 0;                 // 10 x major + minor: 90 is sm_90
-  std::int64_t memory = 0, free = 0;  // bytes
+  std::int64_t memory = 0, free = 0;  // bytes; free: if it was tried out
 };
 
 // What this process sees of GPUs.
@@ -37,10 +37,14 @@ class GpuBackend {
  public:
   virtual ~GpuBackend() = default;
 
-  // Starts the driver in this process: not before a fork.
+  // Starts the driver in this process: not before a fork. Takes no memory of the GPUs, so `free` is 0.
   virtual GpuSurvey survey() = 0;
 
-  // A device for the calling thread. Errors: UserError.
+  // Why this GPU cannot be used, as a sentence; empty if it can, as a tiny kernel has shown, and then *info is about
+  // it, with what is free. Takes some hundred MB of it for the rest of the process: each tries the one it will use.
+  virtual std::string try_out(int index, GpuInfo* info) = 0;
+
+  // A device for the calling thread, tried out. Errors: UserError.
   virtual std::unique_ptr<Device> open(int index, const GpuOptions& options) = 0;
 
   // Ranks on GPUs of their own, over NCCL. `host` carries host values, the id and news of failures; it and `device`

@@ -31,6 +31,11 @@ std::int64_t scratch(const LayerNormBackward& op) {
 }
 std::int64_t scratch(const EmbeddingBackward& op) { return token_sort_bytes(op.batch * op.length, op.vocabulary); }
 
+std::int64_t scratch(const AttentionBackward& op) {
+  const std::int64_t queries = op.batch * op.heads * attention_padded_length(op.length);
+  return queries * 2 * static_cast<std::int64_t>(sizeof(float));
+}
+
 }  // namespace
 
 std::int64_t workspace_of(const Operation& operation) {

@@ -12,6 +12,9 @@ namespace zt::gpu {
 // "cublasSetWorkspace"); the same everywhere, so that a product's bits do not depend on how much there was.
 constexpr std::int64_t product_workspace = std::int64_t{32} << 20;
 
+// The backward pass of attention holds two floats for each query of a head, up to the end of the largest tile.
+constexpr std::int64_t attention_padded_length(std::int64_t length) { return (length + 127) / 128 * 128; }
+
 // Bytes of scratch for one operation; nothing is run and pointers are not followed. It belongs to the compute stream:
 // operations on other streams need none.
 std::int64_t workspace_of(const Operation& operation);

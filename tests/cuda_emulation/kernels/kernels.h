@@ -22,6 +22,8 @@ template <typename T>
 cudaError_t tensor_matmul(float* c, const T* a, const T* b, int m, int n, int k, bool b_is_k_by_n, cudaStream_t stream);
 // output[i] = input[i] + 1, in blocks of 128, through cp.async and `shared_bytes` of dynamic shared memory.
 cudaError_t add_one_async(float* output, const float* input, int count, int shared_bytes, cudaStream_t stream);
+// output[i] = exp2_fast(opaque(input[i])).
+cudaError_t powers_of_two(float* output, const float* input, int count, cudaStream_t stream);
 cudaError_t allow_shared_memory(int bytes);                         // for add_one_async
 cudaError_t occupancy(int* blocks, int threads, int shared_bytes);  // of softmax, a multiprocessor
 // All that a warp can exchange, as numbers: output[lane][k], k as in sample.cu; 32 x 17 values.

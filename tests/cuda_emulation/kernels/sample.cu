@@ -131,6 +131,12 @@ __global__ void add_one_async_kernel(float* output, const float* input, int coun
   if (i < count) output[i] = shared[threadIdx.x] + 1;
 }
 
+__global__ void powers_of_two_kernel(float* output, const float* input, int count) {
+  const int i = static_cast<int>(blockIdx.x * 128 + threadIdx.x);
+  if (i >= count) return;
+  output[i] = gpu::exp2_fast(__uint_as_float(gpu::opaque(__float_as_uint(input[i]))));
+}
+
 __global__ void warp_exchanges_kernel(int* output) {
   const int lane = static_cast<int>(threadIdx.x);
   int* mine = output + lane * exchanges;
@@ -194,6 +200,11 @@ template cudaError_t tensor_matmul(float*, const __nv_bfloat16*, const __nv_bflo
 cudaError_t add_one_async(float* output, const float* input, int count, int shared_bytes, cudaStream_t stream) {
   return gpu::launch(add_one_async_kernel, static_cast<unsigned>((count + 127) / 128), 128,
                      static_cast<std::size_t>(shared_bytes), stream, output, input, count);
+}
+
+cudaError_t powers_of_two(float* output, const float* input, int count, cudaStream_t stream) {
+  return gpu::launch(powers_of_two_kernel, static_cast<unsigned>((count + 127) / 128), 128, 0, stream, output, input,
+                     count);
 }
 
 cudaError_t allow_shared_memory(int bytes) {
