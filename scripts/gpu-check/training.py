@@ -6,9 +6,10 @@ import configs
 from runner import Skipped
 
 # Of the last loss, relative to the CPU's. In these steps the loss comes down by 13 % (GPT) and 30 % (MLP). On one CPU the
-# same run in bf16, fp16 and fp32 ends within 3e-3 of each other, where Adam has made much of roundings of gradients
-# near 0; two devices that round alike but add in other orders are closer. In fp32 they differ by orders of adding alone.
-TOLERANCES = {"fp32": 1e-4, "bf16": 1e-2, "fp16": 4e-3}
+# same run in bf16, fp16 and fp32 ends within 3.2e-3 of each other, where Adam has made much of roundings of gradients near
+# 0; two devices that round to the same format and add in other orders are closer (7e-5 in bf16 on emulated GPUs). In fp32
+# they differ by orders of adding alone (5e-9 there).
+TOLERANCES = {"fp32": 1e-4, "bf16": 4e-3, "fp16": 4e-3}
 CUDA = ["--set", 'device.type="cuda"']
 
 
