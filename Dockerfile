@@ -4,8 +4,9 @@
 #   docker build -t zerotrain:gpu --target gpu .    for NVIDIA's GPUs, on Ubuntu 24.04 with CUDA 13
 #
 # Build arguments: BASE (another Debian or Ubuntu for the CPU image), CUDA (release of NVIDIA's images), ARCHITECTURES
-# (of GPUs), COMMIT (what --version names), VERSION and SOURCE (labels). Stages that the target does not need are skipped by BuildKit (docker
-# since 23.0), podman 4.4 and buildah 1.28; builders before those want NVIDIA's images for the CPU image, too.
+# (of GPUs), COMMIT (what --version names), VERSION and SOURCE (labels). Stages that the target does not need are skipped
+# by BuildKit (docker since 23.0), podman 4.4 and buildah 1.28; builders before those want NVIDIA's images for the CPU
+# image, too.
 ARG BASE=debian:12-slim
 ARG CUDA=13.0.1
 
