@@ -184,11 +184,11 @@ TEST_CASE("values that are not finite are named on a GPU as on the CPU") {
 
 TEST_CASE("a plan for GPUs needs none") {
   const GpuPlace place(0);
-  const ProgramResult plan = place.run(cuda + Arguments{"--dry-run", "--world-size", "8"});
+  const ProgramResult plan = place.run(cuda + Arguments{"--dry-run", "--world-size", "6"});
   INFO(plan.err);
   CHECK(plan.code == 0);
   CHECK(plan.out.find("workspace         33.6 MB") != std::string::npos);
-  const ProgramResult printed = place.run(cuda + Arguments{"--print-config", "--world-size", "8"});
+  const ProgramResult printed = place.run(cuda + Arguments{"--print-config", "--world-size", "6"});
   CHECK(printed.code == 0);
   CHECK(Json::parse(printed.out).at("device").at("communicator") == "nccl");
 }
