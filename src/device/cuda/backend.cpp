@@ -5,7 +5,7 @@
 
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/errors.h"
-#include "device/cuda/nccl_communicator.h"
+#include "device/cuda/nccl_entry.h"
 
 namespace zt::cuda {
 namespace {
@@ -27,6 +27,7 @@ class CudaBackend final : public GpuBackend {
       info.capability = properties.major * 10 + properties.minor;
       survey.devices.push_back(info);
     }
+    survey.nccl_version = find_nccl(&survey.nccl_problem);
     return survey;
   }
   std::unique_ptr<Device> open(int index, const GpuOptions& options) override {
