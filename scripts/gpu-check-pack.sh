@@ -14,16 +14,15 @@ case $#,${1:-} in
 esac
 command -v apt-get >/dev/null || { echo "gpu-check-pack: apt-get is missing: this runs on Debian and Ubuntu" >&2; exit 1; }
 
-wanted=(
-  ninja-build pkg-config libdnnl-dev ocl-icd-opencl-dev libhwy-dev zlib1g-dev nlohmann-json3-dev libcli11-dev
-  libspdlog-dev catch2 libopenmpi-dev openmpi-bin
-  python3  # runs the check itself
-)
 granted=(g++ cmake)
+# What else is built from, and Python, which runs the check itself. (The text is a training run's.)
+mapfile -t wanted < <("$(dirname "${BASH_SOURCE[0]}")/install_packages.sh" --list tests |
+  grep -vxE 'g\+\+|cmake|git|bible-.*')
+wanted+=(python3)
 # What these are depended on for is not used here: Fortran, remote hosts, pictures of a machine, autotools, users.
 unused='^(gfortran.*|libgfortran.*|openssh-client|libedit2|libfido2-1|libcbor.*|libbsd0|libx11-.*|libxcb1|libxext6'
 unused+='|libxau6|libxdmcp6|libxnvctrl0|libhwloc-plugins|libjs-.*|automake|autoconf|autotools-dev|m4|passwd|adduser'
-unused+='|libsemanage.*|libsepol2|media-types|libsqlite3-0|readline-common|libreadline8)$'
+unused+='|libsemanage.*|libsepol2|media-types|readline-common|libreadline8)$'
 
 folder=$1
 mkdir -p "$folder/partial"
