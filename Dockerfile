@@ -3,9 +3,10 @@
 #   docker build -t zerotrain .                     for CPUs, on Debian 12
 #   docker build -t zerotrain:gpu --target gpu .    for NVIDIA's GPUs, on Ubuntu 24.04 with CUDA 13
 #
-# Build arguments: BASE (another Debian or Ubuntu for the CPU image), CUDA (release of NVIDIA's images), COMMIT (what
-# --version names), VERSION and SOURCE (labels). Stages that the target does not need are skipped by BuildKit (docker
-# since 23.0), podman 4.4 and buildah 1.28; builders before those want NVIDIA's images for the CPU image, too.
+# Build arguments: BASE (another Debian or Ubuntu for the CPU image), CUDA (release of NVIDIA's images), ARCHITECTURES
+# (of GPUs), COMMIT (what --version names), VERSION and SOURCE (labels). Stages that the target does not need are skipped
+# by BuildKit (docker since 23.0), podman 4.4 and buildah 1.28; builders before those want NVIDIA's images for the CPU
+# image, too.
 ARG BASE=debian:12-slim
 ARG CUDA=13.0.1
 
@@ -35,8 +36,10 @@ RUN scripts/prepare_data.sh kjv && mkdir /image && cp -R data /image/
 COPY CMakeLists.txt ./
 COPY scripts/build.sh scripts/
 COPY src src
+# A100; H100 and H200; B200.
+ARG ARCHITECTURES=80;90;100
 RUN scripts/build.sh build -DCMAKE_BUILD_TYPE=Release -DZEROTRAIN_TESTS=OFF -DZEROTRAIN_MPI=ON -DZEROTRAIN_CUDA=ON \
-      -DZEROTRAIN_COMMIT=unknown
+      "-DCMAKE_CUDA_ARCHITECTURES=$ARCHITECTURES" -DZEROTRAIN_COMMIT=unknown
 ARG COMMIT=unknown
 RUN scripts/build.sh build "-DZEROTRAIN_COMMIT=$COMMIT" && cmake --install build --prefix /image/usr/local --strip
 

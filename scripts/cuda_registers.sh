@@ -16,6 +16,7 @@ declare -A excused=()
 
 nvcc=${CUDA_HOME:-/usr/local/cuda}/bin/nvcc
 [ -x "$nvcc" ] || nvcc=$(command -v nvcc) || { echo "cuda_registers: nvcc is missing (CUDA toolkit 13)" >&2; exit 2; }
+launcher=$(command -v ccache || true)  # remembers what ptxas said, too
 shopt -s nullglob
 sources=(src/device/cuda/*.cu)
 work=$(mktemp -d)
@@ -26,11 +27,11 @@ trap 'rm -rf "$work"' EXIT
 report() {
   local source=$1 architecture=$2 base
   base=$work/$(basename "$source" .cu).$architecture
-  "$nvcc" -std=c++20 --expt-relaxed-constexpr -arch="sm_$architecture" -Xptxas=-v -Isrc -c "$source" -o "$base.o" \
+  $launcher "$nvcc" -std=c++20 --expt-relaxed-constexpr -arch="sm_$architecture" -Xptxas=-v -Isrc -c "$source" -o "$base.o" \
     >"$base.log" 2>&1 || { cat "$base.log" >&2; return 1; }
 }
 export -f report
-export nvcc work
+export launcher nvcc work
 for source in "${sources[@]}"; do printf '%s\n' "${architectures[@]/#/$source }"; done |
   xargs -P "$(nproc)" -L 1 bash -c 'report "$@"' report
 

@@ -72,7 +72,8 @@ done <"$instructions"
 # The stages for GPUs are those for CPUs but for their base, the name of the other and the backend.
 of_stage() {
   awk -v stage="$1" '$2 == "FROM" { on = $NF == stage; next } on' "$instructions" | cut -d' ' -f2- |
-    sed -e 's/build-gpu/build/; s/ -DZEROTRAIN_CUDA=ON//; s/, on GPUs and CPUs"/, on CPUs"/'
+    sed -e 's/build-gpu/build/; s/ -DZEROTRAIN_CUDA=ON "-DCMAKE_CUDA_ARCHITECTURES=[^"]*"//' \
+      -e '/^ARG ARCHITECTURES=/d; s/, on GPUs and CPUs"/, on CPUs"/'
 }
 for pair in build:build-gpu cpu:gpu; do
   if ! difference=$(diff <(of_stage "${pair%:*}") <(of_stage "${pair#*:}")); then

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <thread>
 
 #include "app/command_line.h"
@@ -12,6 +11,7 @@
 #include "app/signals.h"
 #include "comm/agree.h"
 #include "comm/mpi.h"
+#include "comm/mpi_environment.h"
 #include "comm/threads.h"
 #include "config/resolve.h"
 #include "core/errors.h"
@@ -200,10 +200,7 @@ class Run {
   Dataset dataset_;
 };
 
-int world_size_of_mpi() {
-  const char* text = std::getenv("OMPI_COMM_WORLD_SIZE");
-  return text == nullptr ? 1 : std::max(1, std::atoi(text));
-}
+int world_size_of_mpi() { return std::max(1, world_of_environment().size); }
 
 }  // namespace
 

@@ -144,10 +144,14 @@ void Trainer::start() {
         "the ranks");
   }
   if (!options_.communicator_note.empty()) console_.warn(options_.communicator_note);
-  const std::string device = compute_->device().description() +
-                             (choice_.sharing > 1 ? ", shared by " + std::to_string(choice_.sharing) + " ranks"
-                              : choice_.on_gpu()  ? " and its like, one a rank"
-                                                  : " a rank");
+  std::string device = compute_->device().description();
+  if (!choice_.on_gpu()) {
+    device += " a rank";
+  } else if (choice_.sharing > 1) {
+    device += ", shared by " + std::to_string(choice_.sharing) + " ranks";
+  } else if (communicator_.size() > 1) {
+    device += " and its like, one a rank";
+  }
   for (const std::string& line : start_block(settings, plan_, device, compute_->communicator().description(),
                                              dataset_.description, dataset_.training->samples())) {
     console_.say(line);

@@ -53,7 +53,7 @@ double read_number(const char* name, double otherwise) {
 
 constexpr std::array<std::string_view, 3> orders = {"forward", "reversed", "shuffled"};
 constexpr std::array<std::string_view, 3> stream_modes = {"eager", "lazy", "lazy_shuffled"};
-constexpr std::array<std::string_view, 5> drivers = {"present", "missing", "stub", "too_old", "not_ready"};
+constexpr std::array<std::string_view, 5> drivers = {"present", "missing", "for_linking", "too_old", "not_ready"};
 constexpr std::array<std::string_view, 3> calls = {"allocation", "launch", "collective"};
 
 void read_environment(State& state) {

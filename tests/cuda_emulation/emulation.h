@@ -22,9 +22,9 @@ enum class Streams {
 enum class Driver {
   present,
   missing,
-  stub,       // the toolkit's library for linking
-  too_old,    // made for CUDA 12.2
-  not_ready,  // as NVSwitch machines without their fabric manager
+  for_linking,  // the toolkit's library for linking
+  too_old,      // made for CUDA 12.2
+  not_ready,    // as NVSwitch machines without their fabric manager
 };
 
 // Before the first use, the environment may say: ZEROTRAIN_EMULATION_ORDER, _STREAMS (names as above), _SEED, _DEVICES,

@@ -50,7 +50,7 @@ constexpr std::array error_texts = {
     ErrorText{cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
     ErrorText{cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver",
               "CUDA driver version is insufficient for CUDA runtime version"},
-    ErrorText{cudaErrorStubLibrary, "cudaErrorStubLibrary", "CUDA driver is a stub library"},
+    ErrorText{cudaErrorStubLibrary, "cudaErrorStubLibrary", "CUDA driver is the library for linking"},
     ErrorText{cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice",
               "no kernel image is available for execution on the device"},
     ErrorText{cudaErrorSystemNotReady, "cudaErrorSystemNotReady", "system not yet initialized"},
@@ -82,7 +82,7 @@ cudaError_t unusable() {
   switch (settings().driver) {
     case Driver::missing:
     case Driver::too_old: return cudaErrorInsufficientDriver;
-    case Driver::stub: return cudaErrorStubLibrary;
+    case Driver::for_linking: return cudaErrorStubLibrary;
     case Driver::not_ready: return cudaErrorSystemNotReady;
     case Driver::present: break;
   }
@@ -182,7 +182,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 cudaError_t cudaDriverGetVersion(int* version) {
   switch (settings().driver) {
     case Driver::missing:
-    case Driver::stub: *version = 0; break;
+    case Driver::for_linking: *version = 0; break;
     case Driver::too_old: *version = old_driver_version; break;
     case Driver::present:
     case Driver::not_ready: *version = driver_version; break;

@@ -3,7 +3,7 @@
 
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/errors.h"
-#include "device/cuda/nccl_communicator.h"
+#include "device/cuda/nccl_entry.h"
 #include "device/cuda/survey.h"
 
 namespace zt::cuda {
@@ -11,7 +11,11 @@ namespace {
 
 class CudaBackend final : public GpuBackend {
  public:
-  GpuSurvey survey() override { return survey_gpus(); }
+  GpuSurvey survey() override {
+    GpuSurvey survey = survey_gpus();
+    survey.nccl_version = find_nccl(&survey.nccl_problem);
+    return survey;
+  }
   std::string try_out(int index, GpuInfo* info) override { return try_out_gpu(index, info); }
   std::unique_ptr<Device> open(int index, const GpuOptions& options) override {
     GpuInfo info;

@@ -69,7 +69,4 @@ class NcclCommunicator final : public CountedCommunicator {
   int exceptions_;
 };
 
-// With the options that rank 0's environment asks for (docs/gpu.md), which all ranks take.
-std::unique_ptr<Communicator> make_nccl_communicator(Communicator& host, CudaDevice& device, bool fast);
-
 }  // namespace zt::cuda

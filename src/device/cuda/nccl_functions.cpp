@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include "core/errors.h"
+#include "device/cuda/nccl_entry.h"
 
 namespace zt::cuda {
 namespace {

@@ -54,7 +54,4 @@ NcclFunctions load_nccl(const std::string& file);
 // The functions that this process uses; looked for once. UserError as above, each time.
 const NcclFunctions& nccl_functions();
 
-// For surveys: "2.28.9", or empty with why not in *problem.
-std::string find_nccl(std::string* problem);
-
 }  // namespace zt::cuda

@@ -8,6 +8,7 @@
 #include "comm/agree.h"
 #include "core/errors.h"
 #include "device/cuda/nccl_communicator.h"
+#include "device/cuda/nccl_entry.h"
 
 namespace zt::cuda {
 namespace {

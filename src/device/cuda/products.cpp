@@ -20,7 +20,8 @@ bool is_empty(const MatMul& op) { return op.m <= 0 || op.n <= 0; }
 // Whether cuBLASLt's GELU takes part: the tanh form, on rows of multiples of 8 elements that start at 16 bytes.
 bool takes_gelu(const MatMul& op, const void* beside) {
   return op.activation == Activation::gelu_new && op.ldc % 8 == 0 &&
-         reinterpret_cast<std::uintptr_t>(beside) % 16 == 0 && op.out.dtype == op.a.dtype;
+         reinterpret_cast<std::uintptr_t>(beside) % 16 == 0 &&
+         reinterpret_cast<std::uintptr_t>(op.out.data) % 16 == 0 && op.out.dtype == op.a.dtype;
 }
 
 // The most that one call may do; whatever it cannot is left to kernels of ours.

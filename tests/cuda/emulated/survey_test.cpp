@@ -87,7 +87,7 @@ TEST_CASE("every reason why there is no GPU has its own sentence, with codes and
         {"there is no NVIDIA driver", "cudaErrorInsufficientDriver, CUDA error 35", "--gpus all"});
   check(with_driver(emulation::Driver::too_old),
         {"too old", "CUDA error 35", "it is made for CUDA 12.2", "this backend for CUDA 13.0", "580"});
-  check(with_driver(emulation::Driver::stub), {"cudaErrorStubLibrary, CUDA error 34", "LD_LIBRARY_PATH"});
+  check(with_driver(emulation::Driver::for_linking), {"cudaErrorStubLibrary, CUDA error 34", "LD_LIBRARY_PATH"});
   check(with_driver(emulation::Driver::not_ready), {"CUDA error 802", "nvidia-fabricmanager"});
   const emulation::Settings none = changed([](emulation::Settings& settings) { settings.devices = 0; });
   check(none, {"finds no GPU", "cudaErrorNoDevice, CUDA error 100", "CUDA_VISIBLE_DEVICES is not set"});

@@ -13,6 +13,7 @@
 #include "device/cpu/cpu_device.h"
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/nccl_communicator.h"
+#include "device/cuda/nccl_entry.h"
 
 namespace {
 

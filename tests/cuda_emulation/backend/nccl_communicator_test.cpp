@@ -10,6 +10,43 @@ using namespace zt::test;
 using zt::emulation::Configured;
 using zt::emulation::Streams;
 
+namespace {
+
+// 64 floats, all 7, and collectives of them; ranks differ in nothing.
+struct CudaArrays {
+  static constexpr std::int64_t count = 64;
+  explicit CudaArrays(NcclRank& of)
+      : self(of),
+        source(self.nccl.allocate(self.device, 4 * count, MemoryCategory::gradients, "source")),
+        all(self.device.allocate(4 * count, MemoryCategory::communication, "all")),
+        sums(self.device.allocate(4 * count / self.host.size(), MemoryCategory::gradients, "sums")),
+        seen(self.device.allocate_host(4, "seen")) {
+    const std::vector<float> sevens(count, 7.0F);
+    self.device.copy(Stream::compute, source->data(), sevens.data(), 4 * count);
+    self.device.synchronize(Stream::compute);
+    self.host.barrier();
+  }
+  void gather(Stream stream, std::int64_t elements = count) const {
+    self.nccl.all_gather(self.device, stream, {source.get(), 0, 4 * elements / self.host.size()},
+                         all.view(DType::f32).part(0, elements));
+  }
+  void reduce(Stream stream) const {
+    self.nccl.reduce_scatter(self.device, stream, {source.get(), 0, sums.bytes()}, DType::f32, sums.view(DType::f32),
+                             true);
+  }
+  // What is there now, whatever is queued on other streams than that of copies.
+  float value(const Buffer& buffer) const {
+    self.device.copy(Stream::copy, seen.data(), buffer.data(), 4);
+    self.device.synchronize(Stream::copy);
+    return *seen.as<float>();
+  }
+  NcclRank& self;
+  SharedBufferPtr source;
+  Buffer all, sums, seen;
+};
+
+}  // namespace
+
 TEST_CASE("sums in rank order have the same bits over NCCL, staged, and on CPUs") {
   for (const Streams streams : {Streams::eager, Streams::lazy, Streams::lazy_shuffled}) {
     for (const int ranks : {1, 2, 3, 4}) {
@@ -153,4 +190,33 @@ TEST_CASE("descriptions name the way") {
   const std::string version = cuda::nccl_version_text(NCCL_VERSION_CODE);
   CHECK(exact == "2 ranks over NCCL " + version + ", summed in rank order");
   CHECK(fast == "2 ranks over NCCL " + version + ", summed by NCCL");
+}
+
+TEST_CASE("a gather does not wait for a reduction that was called before it") {
+  const Configured configured(gpus(2, Streams::lazy));
+  REQUIRE_NOTHROW(run_nccl_ranks(2, hasty(), [](NcclRank& self) {
+    CudaArrays arrays(self);
+    arrays.reduce(Stream::reduce);
+    arrays.gather(Stream::gather);
+    self.device.synchronize(Stream::gather);
+    require(arrays.value(arrays.all) == 7.0F, "gathered");
+    require(arrays.value(arrays.sums) == 0.0F, "not yet added up");
+    self.device.synchronize(Stream::reduce);
+    require(arrays.value(arrays.sums) == 14.0F, "added up");
+  }));
+}
+
+TEST_CASE("collectives of streams that share a communicator keep the order of their calls") {
+  const Configured configured(gpus(2, Streams::lazy));
+  REQUIRE_NOTHROW(run_nccl_ranks(2, hasty(), [](NcclRank& self) {
+    CudaArrays arrays(self);
+    arrays.gather(Stream::gather);
+    arrays.reduce(Stream::copy);
+    arrays.gather(Stream::compute, 32);
+    // The ranks' GPUs would begin with different ones.
+    self.device.synchronize(self.host.rank() == 0 ? Stream::compute : Stream::gather);
+    self.device.synchronize(Stream::copy);
+    self.device.synchronize(Stream::compute);
+    require(arrays.value(arrays.sums) == 14.0F && arrays.value(arrays.all) == 7.0F, "values");
+  }));
 }

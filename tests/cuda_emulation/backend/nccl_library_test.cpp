@@ -3,6 +3,7 @@
 
 #include "catch_compat.h"
 #include "core/errors.h"
+#include "device/cuda/nccl_entry.h"
 #include "device/cuda/nccl_functions.h"
 
 using namespace zt;
