@@ -105,7 +105,7 @@ def against(check, rows, what, checksum, expected, result):
 
 def mpi_command(check, ranks):
     """mpirun for so many ranks, each an NCCL "host" of its own: NCCL_HOSTID by rank."""
-    if not check.facts.get("mpirun"):
+    if not check.facts["mpirun"]:
         raise Skipped("MPI is missing: mpirun starts each rank with an environment of its own")
     script = 'export NCCL_HOSTID="rank$OMPI_COMM_WORLD_RANK"; exec "$@"'
     return [check.facts["mpirun"], "--oversubscribe", "-n", str(ranks), "sh", "-c", script, "rank"]
@@ -126,7 +126,7 @@ def part(check, what, function, *arguments):
 
 
 def run(check):
-    if not check.facts.get("zerotrain"):
+    if not check.facts["zerotrain"]:
         raise Skipped("the program or its backend was not built")
     if not check.emulated and not check.facts["card"]:
         raise Skipped("no GPU was seen")
@@ -153,7 +153,7 @@ def run(check):
         staged("2 local processes, staged", (), None, ["--ranks", "2"])
 
     def two_over_mpi():
-        if not check.facts.get("mpirun"):
+        if not check.facts["mpirun"]:
             raise Skipped("MPI is missing")
         staged("2 ranks over MPI, staged", [check.facts["mpirun"], "--oversubscribe", "-n", "2"], MPI,
                ["--set", 'device.communicator="staged"'])
