@@ -7,11 +7,12 @@ prints one line of JSON. Modes: "autocast" computes in bf16 over fp32 weights, P
 weights and gradients and fp32 masters, as zerotrain has. With --serve (scripts/gpu-check.sh) it reads commands, a line of
 JSON each, and answers each with a line:
 
+    {"compile": MODEL, "mode": MODE, "batch": N}   makes, compiles and runs it, and drops it: the next time is quicker
     {"prepare": MODEL, "mode": MODE, "batch": N}   makes, compiles and runs it; half the batch if memory does not suffice
     {"measure": MODEL, "mode": MODE, "steps": N}   {"tokens_per_second": ..., "loss": ..., "batch": ...}
     {"drop": MODEL, "mode": MODE}                  gives its memory back
 
-The models are those of pytorch_gpt.py. The larger one is compiled block by block: the blocks share the compiled code, and
+An "id" of a command comes back with its answer. The models are those of pytorch_gpt.py. The larger one is compiled block by block: the blocks share the compiled code, and
 compiling it as a whole takes minutes.
 """
 
@@ -143,28 +144,36 @@ def prepare(name, mode, batch, device):
             batch //= 2
 
 
+def drop(training):
+    training.park()
+    del training
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
 def serve(device):
     held = {}
     for line in sys.stdin:
         command = json.loads(line)
         try:
             mode = command["mode"]
-            if "prepare" in command:
+            if "compile" in command:
+                drop(prepare(command["compile"], mode, command["batch"], device))
+                answer = {}
+            elif "prepare" in command:
                 key = command["prepare"], mode
                 held[key] = prepare(*key, command["batch"], device)
                 answer = {"batch": held[key].batch}
             elif "measure" in command:
                 answer = held[command["measure"], mode].measure(command["steps"])
             else:
-                held.pop((command["drop"], mode)).park()
-                gc.collect()
-                if device == "cuda":
-                    torch.cuda.empty_cache()
+                drop(held.pop((command["drop"], mode)))
                 answer = {}
         except Exception as error:  # the check goes on without this number
             text = str(error).strip().splitlines()
             answer = {"error": f"{type(error).__name__}: {text[0] if text else ''}"[:400]}
-        print(json.dumps(answer), flush=True)
+        print(json.dumps({**answer, "id": command.get("id")}), flush=True)
 
 
 def main():

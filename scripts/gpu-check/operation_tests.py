@@ -61,6 +61,8 @@ def details_of(test):
 def list_tests(check, program, pattern):
     listed = check.run([program, *([pattern] if pattern else []), "--list-test-names-only"], 30)
     names = [line.strip() for line in listed.output.splitlines() if line.strip()]
+    if names and names[0].startswith("skipped: "):
+        raise RuntimeError("the backend finds no usable GPU: " + names[0].removeprefix("skipped: "))
     if not names:
         raise Skipped(f"{program.name} names no tests: {listed.why()}")
     return names

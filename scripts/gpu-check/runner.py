@@ -10,7 +10,7 @@ import time
 
 
 # What steps leave for later ones; None where a step did not come to it.
-FACTS = ("card", "capability", "memory", "cuda_home", "torch", "torch_problem", "torch_process", "nccl", "nccl_root",
+FACTS = ("card", "capability", "memory", "cuda_home", "torch", "torch_problem", "torch_process", "torch_is_quiet", "nccl", "nccl_root",
          "mpirun", "sanitizer", "nsys", "commit", "date", "zerotrain", "tests", "operations_bench", "trace_library",
          "test_seconds", "targets")
 

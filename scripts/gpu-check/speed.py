@@ -5,6 +5,7 @@ import queue
 import statistics
 import subprocess
 import threading
+import time
 
 import cards
 import configs
@@ -14,6 +15,7 @@ from runner import Skipped, stop
 # What one H200 shall reach, bf16 (docs/gpu.md): tokens per second, share of the peak.
 TARGETS = {"124M": (450e3, None), "1.5B": (47e3, 0.45)}
 WARM_UP = 4  # steps that are not timed
+MODES = {"autocast": "bf16 autocast", "pure": "bf16 weights, fp32 masters"}  # of gpu_pytorch.py
 ROUNDS = 2  # of each program, in turn
 RESERVE = 0.92  # part of the card's memory that a run may plan for
 
@@ -23,15 +25,16 @@ class Torch:
 
     def __init__(self, check):
         self.check = check
-        self.log = open(check.work / "pytorch.log", "w")
-        self.process = subprocess.Popen(
-            [check.options.python, check.source / "scripts/bench/gpu_pytorch.py", "--serve"], text=True, cwd=check.work,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, env=check.plain_environment,
-            start_new_session=True)
+        self.log = check.work / "pytorch.log"
+        with open(self.log, "w") as log:
+            self.process = subprocess.Popen(
+                [check.options.python, check.source / "scripts/bench/gpu_pytorch.py", "--serve"], text=True, cwd=check.work,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=check.plain_environment,
+                start_new_session=True)
         check.background.append(self.process)
         self.answers = queue.Queue()
+        self.asked = 0
         threading.Thread(target=self.listen, daemon=True).start()
-        self.waiting = None
 
     def listen(self):
         for line in self.process.stdout:
@@ -39,24 +42,31 @@ class Torch:
         self.answers.put(None)
 
     def ask(self, **command):
-        """Sends a command; answer() waits for what comes back."""
+        """Sends a command; answer() waits for what comes back to the last one."""
+        self.asked += 1
         try:
-            self.process.stdin.write(json.dumps(command) + "\n")
+            self.process.stdin.write(json.dumps({**command, "id": self.asked}) + "\n")
             self.process.stdin.flush()
         except (BrokenPipeError, ValueError):
             pass  # answer() will say so
 
     def answer(self, limit):
-        try:
-            line = self.answers.get(timeout=max(0.1, limit))
-        except queue.Empty:
-            raise Skipped(f"PyTorch had no answer after {limit:.0f} s") from None
-        if line is None:
-            raise Skipped("PyTorch's program ended: " + (self.check.work / "pytorch.log").read_text()[-600:])
-        answer = json.loads(line)
-        if "error" in answer:
-            raise Skipped("PyTorch: " + answer["error"])
-        return answer
+        """What the last command led to; answers to earlier ones are passed over."""
+        end = time.monotonic() + limit
+        while True:
+            try:
+                line = self.answers.get(timeout=max(0.1, end - time.monotonic()))
+            except queue.Empty:
+                raise Skipped(f"PyTorch had no answer after {limit:.0f} s") from None
+            if line is None:
+                self.answers.put(None)
+                raise Skipped("its program ended: " + " ".join(self.log.read_text().split())[-400:])
+            answer = json.loads(line)
+            if answer["id"] != self.asked:
+                continue
+            if "error" in answer:
+                raise Skipped(answer["error"])
+            return answer
 
     def close(self):
         stop(self.process)
@@ -65,15 +75,32 @@ class Torch:
 
 
 def start_torch(check):
-    """While the program is built, PyTorch compiles its first model."""
+    """While the program is built, PyTorch compiles its models; nothing is timed then."""
     if check.emulated or check.options.without_pytorch or not check.facts["card"]:
         return
     if not check.facts["torch"]:
         check.skip("the comparison with PyTorch", f"{check.options.python}: {check.facts['torch_problem']}")
         return
     check.facts["torch_process"] = torch = Torch(check)
-    torch.ask(prepare="124M", mode="autocast", batch=micro_batch_of(check, "124M"))
-    torch.waiting = ("124M", "autocast")
+    for name in configs.SHAPES:
+        for mode in MODES:
+            torch.ask(compile=name, mode=mode, batch=micro_batch_of(check, name))
+
+
+def quiet_torch(check, limit):
+    """Waits until PyTorch has compiled: what is timed must have the card for itself."""
+    torch = check.facts["torch_process"]
+    if not torch or check.facts["torch_is_quiet"]:
+        return
+    check.facts["torch_is_quiet"] = True
+    try:
+        torch.answer(limit)
+    except Skipped as reason:
+        # That one model does not fit is no reason to do without the others.
+        if torch.process.poll() is not None or "no answer" in str(reason):
+            check.skip("the comparison with PyTorch", str(reason))
+            torch.close()
+            check.facts["torch_process"] = None
 
 
 # -- our own runs
@@ -97,8 +124,9 @@ def measure(check, name, precision, epilogue, steps):
     shape = configs.SHAPES[name]
     micro = micro_batch_of(check, name)
     config = configs.write(check, f"speed-{name}", configs.speed_config(shape, micro, steps))
-    more = [*training.CUDA, "--set", f"device.gelu_epilogue={'true' if epilogue else 'false'}"]
-    summary, result = training.train(check, config, precision, more, "speed", limit=90)
+    sets = [*configs.speed_sets(precision), *training.CUDA, "--set",
+            f"device.gelu_epilogue={'true' if epilogue else 'false'}"]
+    summary, result = training.train(check, config, sets, "speed", limit=90)
     if summary is None:
         check.fail(f"GPT-2 {name} in {precision} did not train", result.why())
         return None
@@ -118,50 +146,54 @@ def share(check, name, rate):
     return f"{flops * 1e-12:.0f} TFLOP/s" + (f", {100 * flops * 1e-12 / known[0]:.1f} %" if known else ", peak unknown")
 
 
+def prepared(check, name, mode, torch):
+    """Whether PyTorch has the model ready."""
+    try:
+        torch.ask(prepare=name, mode=mode, batch=micro_batch_of(check, name))
+        torch.answer(min(90, check.left() - 20))
+    except Skipped as reason:
+        check.skip(f"PyTorch, GPT-2 {name}, {MODES[mode]}", str(reason))
+        return False
+    return True
+
+
 def in_turn(check, name, rows, torch, mode):
-    """A B A B: other load, and the card's temperature, meet both alike. Returns our median."""
-    shape = configs.SHAPES[name]
+    """A B A B: other load, and the card's temperature, meet both alike. `torch` is ready or None.
+
+    Returns our median, and its ratio to PyTorch's or None.
+    """
+    steps = configs.SHAPES[name]["steps"]
     ours, theirs, answer, held = [], [], {}, 0
-    if torch:
-        try:
-            if torch.waiting != (name, mode):
-                torch.ask(prepare=name, mode=mode, batch=micro_batch_of(check, name))
-            torch.waiting = None
-            torch.answer(min(120, check.left() - 20))
-        except Skipped as reason:
-            check.skip(f"PyTorch, GPT-2 {name}, {mode}", str(reason))
-            torch = None
     for _ in range(ROUNDS if torch else 1):
-        mine = measure(check, name, "bf16", False, shape["steps"])
+        mine = measure(check, name, "bf16", False, steps)
         if mine is None:
             break
         ours.append(mine[0])
         held = sum(value for key, value in mine[1]["memory"]["planned"].items() if key != "padding")
         if torch:
             try:
-                torch.ask(measure=name, mode=mode, steps=shape["steps"] - WARM_UP)
+                torch.ask(measure=name, mode=mode, steps=steps - WARM_UP)
                 answer = torch.answer(min(60, check.left()))
                 theirs.append(answer["tokens_per_second"])
             except Skipped as reason:
-                check.skip(f"PyTorch, GPT-2 {name}, {mode}", str(reason))
+                check.skip(f"PyTorch, GPT-2 {name}, {MODES[mode]}", str(reason))
                 torch = None
-    if not ours:
-        return None, None
     if torch:
         torch.ask(drop=name, mode=mode)
-        torch.answer(20)
+    if not ours:
+        return None, None
     median = statistics.median(ours)
-    rows.append((name, "zerotrain", "bf16", f"{median / 1e3:.1f}", share(check, name, median),
-                 " ".join(f"{rate / 1e3:.1f}" for rate in ours), f"{held / 1e9:.1f} GB"))
-    if theirs:
-        other = statistics.median(theirs)
-        kind = {"autocast": "bf16 autocast", "pure": "bf16 weights, fp32 masters"}[mode]
-        if answer["batch"] != micro_batch_of(check, name):
-            kind += f", micro-batch {answer['batch']} (more does not fit)"
-        rows.append((name, "PyTorch", kind,
-                     f"{other / 1e3:.1f}", share(check, name, other), " ".join(f"{rate / 1e3:.1f}" for rate in theirs), ""))
-        return median, median / other
-    return median, None
+    each = " ".join(f"{rate / 1e3:.1f}" for rate in ours)
+    rows.append((name, "zerotrain", "bf16", f"{median / 1e3:.1f}", share(check, name, median), each, f"{held / 1e9:.1f} GB"))
+    if not theirs:
+        return median, None
+    other = statistics.median(theirs)
+    kind = MODES[mode]
+    if answer["batch"] != micro_batch_of(check, name):
+        kind += f", micro-batch {answer['batch']} (more does not fit)"
+    each = " ".join(f"{rate / 1e3:.1f}" for rate in theirs)
+    rows.append((name, "PyTorch", kind, f"{other / 1e3:.1f}", share(check, name, other), each, ""))
+    return median, median / other
 
 
 def alone(check, name, rows, reference):
@@ -182,13 +214,16 @@ def model(check, name):
     """All of one shape."""
     if not check.facts["zerotrain"] or not check.facts["card"]:
         raise Skipped("no GPU was seen" if check.facts["zerotrain"] else "the program was not built")
-    rows, ratios = [], []
-    torch = check.facts["torch_process"]
-    best = None
-    for mode in ("autocast", "pure"):
-        if mode == "pure" and (not torch or check.left() < 60):
-            if torch:
-                check.skip(f"PyTorch, GPT-2 {name}, pure bf16", "no time was left")
+    quiet_torch(check, check.left() / 2)
+    rows, ratios, best = [], [], None
+    for mode in MODES:
+        torch = check.facts["torch_process"]
+        if torch and best and check.left() < 40:
+            check.skip(f"PyTorch, GPT-2 {name}, {MODES[mode]}", "no time was left")
+            continue
+        if torch and not prepared(check, name, mode, torch):
+            torch = None
+        if not torch and best:
             continue
         rate, ratio = in_turn(check, name, rows, torch, mode)
         best = max(filter(None, (best, rate)), default=None)
@@ -197,11 +232,12 @@ def model(check, name):
     alone(check, name, rows, best)
     check.say(f"GPT-2 {name}: T = {configs.LENGTH}, vocabulary {configs.VOCABULARY}, micro-batch "
               f"{micro_batch_of(check, name)}, no accumulation, no dropout, AdamW, clipping, tied head, synthetic "
-              f"tokens; steps after the first {WARM_UP}. FLOPs: 6 per weight of a product and token, attention causal.")
+              f"tokens, bf16 with training.report_delay 1; steps after the first {WARM_UP}. FLOPs: 6 per weight of a product "
+              "and token, attention causal.")
     check.say()
     check.table(("model", "program", "precision", "thousand tokens/s", "products", "each run", "planned memory"), rows)
     for mode, ratio in ratios:
-        check.say(f"- zerotrain / PyTorch ({mode}): {ratio:.3f}" + ("" if ratio >= 1 else " — slower than PyTorch"))
+        check.say(f"- zerotrain / PyTorch ({MODES[mode]}): {ratio:.3f}" + ("" if ratio >= 1 else " — slower than PyTorch"))
     judge(check, name, best, [ratio for _, ratio in ratios])
     check.say()
 
@@ -243,6 +279,7 @@ def operations(check):
         raise Skipped("gpu_operations was not built")
     if not check.emulated and not check.facts["card"]:
         raise Skipped("no GPU was seen")
+    quiet_torch(check, check.left() - 20)
     shapes = ["tiny"] if check.emulated else ["124M", "1.5B"]
     for shape in shapes:
         result = check.run([program, "--shape", shape, "--json", "--milliseconds", "0.001" if check.emulated else "10"], 40)

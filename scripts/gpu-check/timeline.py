@@ -100,7 +100,7 @@ def record(check, command, name, limit):
         check.say(f"nsys is there and does not work ({exported.why().splitlines()[-1]}).")
     library = check.facts["trace_library"]
     if not library:
-        raise Skipped("neither nsys nor CUPTI (gpu_trace) can record here")
+        raise Skipped("nsys " + ("does not work" if check.facts["nsys"] else "is missing") + ", and gpu_trace was not built")
     path = check.work / f"{name}.csv"
     path.unlink(missing_ok=True)
     traced = check.run(command, limit, env={"CUDA_INJECTION64_PATH": str(library), "ZEROTRAIN_GPU_TRACE": str(path)})
@@ -114,7 +114,7 @@ def record(check, command, name, limit):
 
 def numbers_of_program(check, config):
     """Without a trace: the phases that the program times itself."""
-    summary, result = training.train(check, config, "bf16", training.CUDA, "phases", limit=60)
+    summary, result = training.train(check, config, [*configs.speed_sets("bf16"), *training.CUDA], "phases", limit=60)
     if not summary:
         check.fail("the run for the phases' times failed", result.why())
         return
@@ -134,7 +134,7 @@ def run(check):
     shape = dict(configs.SHAPES["124M"], layers=6)
     config = configs.write(check, "trace", configs.speed_config(shape, 8, 6))
     program = [check.facts["zerotrain"]]
-    device = ["--set", 'device.type="cuda"', "--set", "bf16.enabled=true", "--set", "zero_optimization.stage=3"]
+    device = [*training.CUDA, *configs.speed_sets("bf16"), "--set", "zero_optimization.stage=3"]
     cases = []
     if check.facts["nccl"]:
         cases.append(("one rank of NCCL at stage 3: gathers and reductions within the card, the next batch's copy",

@@ -24,11 +24,11 @@ def prove(check, config, precision, ranks, stages, more, limit=60, env=None):
         return [], result
 
 
-def train(check, config, precision, more, name, limit=60, command=(), env=None):
+def train(check, config, sets, name, limit=60, command=(), env=None):
     """One run's summary, or None, and the process."""
     output = check.work / f"run-{name}"
-    result = check.run([*command, check.facts["zerotrain"], "--config", config, *configs.precision_sets(precision),
-                        "--output", output, "--overwrite", "--quiet", *more], limit, env=env)
+    result = check.run([*command, check.facts["zerotrain"], "--config", config, *sets, "--output", output, "--overwrite",
+                        "--quiet"], limit, env=env)
     summary = output / "summary.json"
     if not result.ok or not summary.exists():
         return None, result
@@ -139,13 +139,14 @@ def run(check):
     rows = []
     precision = "bf16"
     wanted = expected.get(("gpt", precision))
+    formats = configs.precision_sets(precision)
     stage = ["--set", "zero_optimization.stage=3"]
 
     def checksum(summary):
         return summary["weights_checksum"] if summary else None
 
     def staged(communicator_of, command, env, more):
-        summary, result = train(check, paths["gpt"], precision, [*CUDA, *stage, *more], communicator_of.replace(" ", "-"),
+        summary, result = train(check, paths["gpt"], [*formats, *CUDA, *stage, *more], communicator_of.replace(" ", "-"),
                                 command=command, env=env)
         against(check, rows, communicator_of, checksum(summary), wanted, result)
 
@@ -168,7 +169,7 @@ def run(check):
             raise Skipped("NCCL was not found")
         env = {**TWO_ON_ONE, **({"ZEROTRAIN_EMULATION_DEVICES": "2"} if check.emulated else {})}
         what = "2 ranks of NCCL, " + ("emulated GPUs" if check.emulated else "one card (experimental)")
-        summary, result = train(check, paths["gpt"], precision, [*CUDA, *stage, "--set", 'device.communicator="nccl"'],
+        summary, result = train(check, paths["gpt"], [*formats, *CUDA, *stage, "--set", 'device.communicator="nccl"'],
                                 "nccl-2", command=mpi_command(check, 2), env=env)
         if summary is None and not check.emulated:
             # NCCL does not promise this, so it is no failure of the program.
