@@ -3,9 +3,12 @@
 import argparse
 import contextlib
 import io
+import os
 import pathlib
+import shutil
 import sqlite3
 import stat
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -140,6 +143,59 @@ class Steps(unittest.TestCase):
             check.step = "Build"
             self.assertIn('UNFINISHED: the check was stopped in the step "Build"',
                           report.write(check, pathlib.Path(folder) / "r.md", finished=False))
+
+
+class Packages(unittest.TestCase):
+    """dependencies.sh: packages are unpacked without root, with dpkg or without, and found where they lie."""
+
+    SCRIPT = """
+        set -eu
+        . "$1"
+        if [ "$4" = without ]; then
+          command() { [ "$2" != dpkg-deb ] && builtin command "$@"; }
+        fi
+        unpack_packages "$2" "$3"
+        settle_packages "$3"
+        use_prefix "$3"
+        cat "$3/usr/share/pkgconfig/thing.pc" "$3/usr/lib/libthing.so"
+        echo "$CMAKE_PREFIX_PATH $PKG_CONFIG_PATH"
+    """
+
+    def make_package(self, folder):
+        """A .deb whose .pc file names /usr and whose library is linked to by its full path."""
+        content = folder / "content"
+        (content / "usr/lib").mkdir(parents=True)
+        (content / "usr/share/pkgconfig").mkdir(parents=True)
+        (content / "lib").mkdir()
+        (content / "lib/libthing.so.1").write_text("a library\n")
+        (content / "usr/lib/libthing.so").symlink_to("/lib/libthing.so.1")
+        (content / "usr/share/pkgconfig/thing.pc").write_text("prefix=/usr\n")
+        (folder / "control").write_text("Package: thing\nVersion: 1\nArchitecture: all\nMaintainer: nobody\n")
+        (folder / "debian-binary").write_text("2.0\n")
+        for command in (["tar", "-cJf", "data.tar.xz", "-C", "content", "."], ["tar", "-cJf", "control.tar.xz", "control"],
+                        ["ar", "rc", "packages/thing.deb", "debian-binary", "control.tar.xz", "data.tar.xz"]):
+            subprocess.run(command, cwd=folder, check=True)
+
+    def test_unpacked_packages_are_found_where_they_lie(self):
+        source = pathlib.Path(__file__).resolve().parents[1] / "scripts/gpu-check/dependencies.sh"
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "packages").mkdir()
+            self.make_package(folder)
+            for dpkg in ("with", "without") if shutil.which("dpkg-deb") else ("without",):
+                root = folder / dpkg
+                result = subprocess.run(["bash", "-c", self.SCRIPT, "bash", source, folder / "packages", root, dpkg],
+                                        capture_output=True, text=True, check=False, env={"PATH": os.environ["PATH"]})
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual(result.stdout, f"prefix={root}/usr\na library\n{root}/usr {root}/usr/share/pkgconfig\n")
+
+    def test_a_folder_without_packages_is_named(self):
+        source = pathlib.Path(__file__).resolve().parents[1] / "scripts/gpu-check/dependencies.sh"
+        with tempfile.TemporaryDirectory() as folder:
+            result = subprocess.run(["bash", "-c", '. "$1"; unpack_packages "$2" "$2/root"', "bash", source, folder],
+                                    capture_output=True, text=True, check=False)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("has no .deb files; scripts/gpu-check-pack.sh collects them", result.stderr)
 
 
 class Cards(unittest.TestCase):
