@@ -104,6 +104,7 @@ def with_a_made_up_card(expect, build, folder):
     """The steps that take a card, on an emulated one and with others' programs made up: their commands are right ones."""
     sys.path.insert(0, str(SOURCE / "scripts/gpu-check"))
     import configs
+    import pytorch
     import report
     import speed
     import timeline
@@ -123,7 +124,7 @@ def with_a_made_up_card(expect, build, folder):
     check.take(Step("Build", 30, build_step.run))
     check.emulated = False
     check.facts.update(card="NVIDIA H200", memory=141e9, nccl="2.28.9", torch="2.0", nsys=str(programs["nsys"]))
-    speed.start_torch(check)
+    pytorch.start_torch(check)
     for step in (Step("small", 100, speed.small), Step("large", 100, speed.large), Step("trace", 60, timeline.run)):
         check.take(step)
     check.facts["torch_process"].close()

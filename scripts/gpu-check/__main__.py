@@ -8,6 +8,7 @@ import sys
 
 import build
 import operation_tests
+import pytorch
 import report
 import speed
 import timeline
@@ -35,7 +36,7 @@ def parse():
 
 def build_beside_pytorch(check):
     """PyTorch compiles its model while ours is built: both use the processor, nothing is timed."""
-    speed.start_torch(check)
+    pytorch.start_torch(check)
     build.run(check)
 
 

@@ -2,6 +2,8 @@
 
 import json
 
+from runner import Skipped
+
 OPTIMIZER = {"type": "AdamW", "params": {"lr": 6e-4, "betas": [0.9, 0.95], "weight_decay": 0.1}}
 
 STEPS = 8  # of the small ones
@@ -11,6 +13,7 @@ SHAPES = {
     "124M": {"layers": 12, "heads": 12, "width": 768, "micro_batches": [64, 32, 16, 8, 4], "steps": 20},
     "1.5B": {"layers": 48, "heads": 25, "width": 1600, "micro_batches": [16, 8, 4, 2, 1], "steps": 10},
 }
+RESERVE = 0.92  # part of the card's memory that the runs may take
 VOCABULARY = 50304  # GPT-2's 50257 and what makes it a multiple of 128, in both programs
 LENGTH = 1024
 
@@ -30,7 +33,8 @@ def small_configs(emulated):
     layers = [16, 24, 1] if emulated else [512, 1000, 1]
     model["resid_pdrop"] = model["attn_pdrop"] = 0.1
     return {
-        "gpt": {**shared, "train_batch_size": 8, "train_micro_batch_size_per_gpu": 2, "model": model, "data": {"type": "synthetic", "task": "tokens", "samples": 64}},
+        "gpt": {**shared, "train_batch_size": 8, "train_micro_batch_size_per_gpu": 2, "model": model,
+                "data": {"type": "synthetic", "task": "tokens", "samples": 64}},
         "mlp": {**shared, "train_batch_size": 64, "train_micro_batch_size_per_gpu": 16,
                 "model": {"type": "mlp", "layers": layers, "activation": "gelu", "loss": "mse"},
                 "data": {"type": "synthetic", "task": "regression", "samples": 256}},
@@ -55,6 +59,19 @@ def speed_sets(name):
     """The same for speed: in bf16 the host reads the loss a step late, which takes steps that are never skipped."""
     late = ["--set", "bf16.check_grad_overflow=false", "--set", "training.report_delay=1"]
     return precision_sets(name) + (late if name == "bf16" else [])
+
+
+def micro_batch_of(check, name):
+    """The largest micro-batch with which either program fits beside the other's weights and states."""
+    shape = SHAPES[name]
+    # Each program: 16 bytes a parameter. One at a time: 40 C bytes a token and layer (34 are planned in bf16), and the
+    # logits, which PyTorch has in fp32 for a while.
+    parameters = 12 * shape["layers"] * shape["width"] ** 2 + VOCABULARY * shape["width"]
+    token = 40 * shape["width"] * shape["layers"] + 8 * VOCABULARY
+    for micro in shape["micro_batches"]:
+        if 32 * parameters + micro * LENGTH * token <= check.facts["memory"] * RESERVE:
+            return micro
+    raise Skipped(f"GPT-2 {name} does not fit the card's memory")
 
 
 def write(check, name, config):

@@ -1,128 +1,27 @@
 """Step 6: tokens per second and the share of the card's peak, beside PyTorch in turn; times of single operations."""
 
 import json
-import queue
 import statistics
-import subprocess
-import threading
-import time
 
 import cards
 import configs
 import training
-from runner import Skipped, stop
+from pytorch import MODES, quiet_torch
+from runner import Skipped
 
 # What one H200 shall reach, bf16 (docs/gpu.md): tokens per second, share of the peak.
 TARGETS = {"124M": (450e3, None), "1.5B": (47e3, 0.45)}
 WARM_UP = 4  # steps that are not timed
-MODES = {"autocast": "bf16 autocast", "pure": "bf16 weights, fp32 masters"}  # of gpu_pytorch.py
 ROUNDS = 2  # of each program, in turn
-RESERVE = 0.92  # part of the card's memory that a run may plan for
-
-
-class Torch:
-    """scripts/bench/gpu_pytorch.py, which keeps compiled models between measurements: lines of JSON both ways."""
-
-    def __init__(self, check):
-        self.check = check
-        self.log = check.work / "pytorch.log"
-        with open(self.log, "w") as log:
-            self.process = subprocess.Popen(
-                [check.options.python, check.source / "scripts/bench/gpu_pytorch.py", "--serve"], text=True, cwd=check.work,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=check.plain_environment,
-                start_new_session=True)
-        check.background.append(self.process)
-        self.answers = queue.Queue()
-        self.asked = 0
-        threading.Thread(target=self.listen, daemon=True).start()
-
-    def listen(self):
-        for line in self.process.stdout:
-            self.answers.put(line)
-        self.answers.put(None)
-
-    def ask(self, **command):
-        """Sends a command; answer() waits for what comes back to the last one."""
-        self.asked += 1
-        try:
-            self.process.stdin.write(json.dumps({**command, "id": self.asked}) + "\n")
-            self.process.stdin.flush()
-        except (BrokenPipeError, ValueError):
-            pass  # answer() will say so
-
-    def answer(self, limit):
-        """What the last command led to; answers to earlier ones are passed over."""
-        end = time.monotonic() + limit
-        while True:
-            try:
-                line = self.answers.get(timeout=max(0.1, end - time.monotonic()))
-            except queue.Empty:
-                raise Skipped(f"PyTorch had no answer after {limit:.0f} s") from None
-            if line is None:
-                self.answers.put(None)
-                raise Skipped("its program ended: " + " ".join(self.log.read_text().split())[-400:])
-            answer = json.loads(line)
-            if answer["id"] != self.asked:
-                continue
-            if "error" in answer:
-                raise Skipped(answer["error"])
-            return answer
-
-    def close(self):
-        stop(self.process)
-        if self.process in self.check.background:
-            self.check.background.remove(self.process)
-
-
-def start_torch(check):
-    """While the program is built, PyTorch compiles its models; nothing is timed then."""
-    if check.emulated or check.options.without_pytorch or not check.facts["card"]:
-        return
-    if not check.facts["torch"]:
-        check.skip("the comparison with PyTorch", f"{check.options.python}: {check.facts['torch_problem']}")
-        return
-    check.facts["torch_process"] = torch = Torch(check)
-    for name in configs.SHAPES:
-        for mode in MODES:
-            torch.ask(compile=name, mode=mode, batch=micro_batch_of(check, name))
-
-
-def quiet_torch(check, limit):
-    """Waits until PyTorch has compiled: what is timed must have the card for itself."""
-    torch = check.facts["torch_process"]
-    if not torch or check.facts["torch_is_quiet"]:
-        return
-    check.facts["torch_is_quiet"] = True
-    try:
-        torch.answer(limit)
-    except Skipped as reason:
-        # That one model does not fit is no reason to do without the others.
-        if torch.process.poll() is not None or "no answer" in str(reason):
-            check.skip("the comparison with PyTorch", str(reason))
-            torch.close()
-            check.facts["torch_process"] = None
 
 
 # -- our own runs
 
 
-def micro_batch_of(check, name):
-    """The largest micro-batch with which either program fits beside the other's weights and states."""
-    shape = configs.SHAPES[name]
-    # Each program: 16 bytes a parameter. One at a time: 40 C bytes a token and layer (34 are planned in bf16), and the
-    # logits, which PyTorch has in fp32 for a while.
-    parameters = 12 * shape["layers"] * shape["width"] ** 2 + configs.VOCABULARY * shape["width"]
-    token = 40 * shape["width"] * shape["layers"] + 8 * configs.VOCABULARY
-    for micro in shape["micro_batches"]:
-        if 32 * parameters + micro * configs.LENGTH * token <= check.facts["memory"] * RESERVE:
-            return micro
-    raise Skipped(f"GPT-2 {name} does not fit the card's memory")
-
-
 def measure(check, name, precision, epilogue, steps):
     """(tokens per second, summary) of one run, from the times of its steps after the first ones."""
     shape = configs.SHAPES[name]
-    micro = micro_batch_of(check, name)
+    micro = configs.micro_batch_of(check, name)
     config = configs.write(check, f"speed-{name}", configs.speed_config(shape, micro, steps))
     sets = [*configs.speed_sets(precision), *training.CUDA, "--set",
             f"device.gelu_epilogue={'true' if epilogue else 'false'}"]
@@ -149,7 +48,7 @@ def share(check, name, rate):
 def prepared(check, name, mode, torch):
     """Whether PyTorch has the model ready."""
     try:
-        torch.ask(prepare=name, mode=mode, batch=micro_batch_of(check, name))
+        torch.ask(prepare=name, mode=mode, batch=configs.micro_batch_of(check, name))
         torch.answer(min(90, check.left() - 20))
     except Skipped as reason:
         check.skip(f"PyTorch, GPT-2 {name}, {MODES[mode]}", str(reason))
@@ -189,7 +88,7 @@ def in_turn(check, name, rows, torch, mode):
         return median, None
     other = statistics.median(theirs)
     kind = MODES[mode]
-    if answer["batch"] != micro_batch_of(check, name):
+    if answer["batch"] != configs.micro_batch_of(check, name):
         kind += f", micro-batch {answer['batch']} (more does not fit)"
     each = " ".join(f"{rate / 1e3:.1f}" for rate in theirs)
     rows.append((name, "PyTorch", kind, f"{other / 1e3:.1f}", share(check, name, other), each, ""))
@@ -231,7 +130,7 @@ def model(check, name):
             ratios.append((mode, ratio))
     alone(check, name, rows, best)
     check.say(f"GPT-2 {name}: T = {configs.LENGTH}, vocabulary {configs.VOCABULARY}, micro-batch "
-              f"{micro_batch_of(check, name)}, no accumulation, no dropout, AdamW, clipping, tied head, synthetic "
+              f"{configs.micro_batch_of(check, name)}, no accumulation, no dropout, AdamW, clipping, tied head, synthetic "
               f"tokens, bf16 with training.report_delay 1; steps after the first {WARM_UP}. FLOPs: 6 per weight of a product "
               "and token, attention causal.")
     check.say()
