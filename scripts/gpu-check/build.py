@@ -63,6 +63,8 @@ def locate(check, parts):
 def run(check):
     parts = EMULATED if check.emulated else CARD
     check.facts["not_expected"] = {}
+    if not check.options.built and not check.emulated and not check.facts["cuda_home"]:
+        raise Skipped("the CUDA toolkit is missing")
     if not check.options.built:
         build(check, parts)
     found = locate(check, parts)

@@ -84,9 +84,7 @@ missing_libraries() {
   IFS=: read -r -a folders <<<"${CMAKE_PREFIX_PATH:-}"
   folders=("${folders[@]/%//include}")
   for header in nlohmann/json.hpp CLI/CLI.hpp spdlog/spdlog.h oneapi/dnnl/dnnl.hpp hwy/highway.h zlib.h; do
-    if ! echo "#include <$header>" | "${CXX:-g++}" -std=c++20 -fsyntax-only "${folders[@]/#/-I}" -x c++ - 2>/dev/null; then
-      echo "$header"
-    fi
-  done
+    printf '#if !__has_include(<%s>)\nmissing %s\n#endif\n' "$header" "$header"
+  done | "${CXX:-g++}" -E -P "${folders[@]/#/-I}" -x c++ - | sed -n 's/^missing //p'
   command -v pkg-config >/dev/null || echo pkg-config
 }

@@ -96,8 +96,8 @@ def run_all(check, program, names, limit):
 
 
 def run(check):
-    program = check.facts.get("tests")
-    if not check.facts.get("zerotrain") or not program:
+    program = check.facts["tests"]
+    if not check.facts["zerotrain"] or not program:
         raise Skipped("the tests of operations were not built")
     if not check.emulated and not check.facts["card"]:
         raise Skipped("no GPU was seen")
@@ -137,14 +137,14 @@ RACES = ("attention", "norm", "cross entropy", "softmax", "sum", "bias", "embedd
 
 def sanitize(check):
     """memcheck over the quick tests, racecheck over a few that use shared memory."""
-    program, sanitizer = check.facts.get("tests"), check.facts.get("sanitizer")
+    program, sanitizer = check.facts["tests"], check.facts["sanitizer"]
     if check.emulated:
         raise Skipped("emulated GPUs: the address sanitizer of the host sees kernels there (docs/gpu.md)")
     if not program or not check.facts["card"]:
         raise Skipped("no GPU was seen" if program else "the tests of operations were not built")
     if not sanitizer:
         raise Skipped("compute-sanitizer is missing (it comes with the CUDA toolkit)")
-    quick = sorted(check.facts.get("test_seconds", {}).items(), key=lambda item: item[1])
+    quick = sorted((check.facts["test_seconds"] or {}).items(), key=lambda item: item[1])
     if not quick:
         raise Skipped("no operation test passed without it")
     rows = []

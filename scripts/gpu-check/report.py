@@ -18,19 +18,19 @@ def verdict(check, finished):
     if check.failures:
         return f"FAILED: {len(check.failures)} finding(s), below"
     if check.emulated:
-        return "passed on emulated GPUs; no GPU was " + ("used" if check.facts.get("card") else "seen")
+        return "passed on emulated GPUs; no GPU was " + ("used" if check.facts["card"] else "seen")
     return "passed"
 
 
 def lines_of(check, finished):
     facts = check.facts
-    card = "emulated GPUs" if check.emulated else facts.get("card") or "no GPU was seen"
+    card = "emulated GPUs" if check.emulated else facts["card"] or "no GPU was seen"
     lines = [f"# zerotrain on {card}", "",
-             f"{facts.get('date', '')}, commit {facts.get('commit', 'unknown')}, "
+             f"{facts['date'] or ''}, commit {facts['commit'] or 'unknown'}, "
              f"{time.monotonic() - check.start:.0f} s of {check.options.budget:.0f} s", "",
              f"**{verdict(check, finished)}**", ""]
     lines += [f"- {note}" for note in check.notes] + ([""] if check.notes else [])
-    if facts.get("targets"):
+    if facts["targets"]:
         lines += ["| shape | targets | measured |", "|---|---|---|"]
         lines += [f"| {name} | {outcome} | {details} |" for name, outcome, details in facts["targets"]] + [""]
     if check.failures:
@@ -43,7 +43,6 @@ def lines_of(check, finished):
         lines += ["## Not done, and why", ""]
         lines += [f"- {what}: {' '.join(why.split())}" for what, why in check.not_done] + [""]
     for title, seconds, section in check.sections:
-        lines += [f"## {title} ({seconds:.0f} s)", ""]
-        lines += section or ["Nothing to show."]
-        lines += [""]
+        if section:
+            lines += [f"## {title} ({seconds:.0f} s)", "", *section, ""]
     return lines

@@ -9,6 +9,12 @@ import sys
 import time
 
 
+# What steps leave for later ones; None where a step did not come to it.
+FACTS = ("card", "capability", "memory", "cuda_home", "torch", "torch_problem", "torch_process", "nccl", "nccl_root",
+         "mpirun", "sanitizer", "nsys", "commit", "date", "zerotrain", "tests", "operations_bench", "trace_library",
+         "test_seconds", "targets")
+
+
 class Skipped(Exception):
     """A step, or a part of one, cannot be done here; the text says why."""
 
@@ -56,7 +62,8 @@ class Check:
         self.environment = dict(os.environ)
         self.plain_environment = dict(os.environ)  # for programs that are not built from unpacked packages
         self.plain_environment["LD_LIBRARY_PATH"] = os.environ.get("GPU_CHECK_LD_LIBRARY_PATH", "")
-        self.facts = {}
+        self.facts = dict.fromkeys(FACTS)
+        self.facts["date"] = time.strftime("%Y-%m-%d %H:%M %Z")
         self.failures = []  # (step, text, details)
         self.not_done = []  # (what, why)
         self.notes = []  # lines that a reader should know

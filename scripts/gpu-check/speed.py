@@ -66,7 +66,7 @@ class Torch:
 
 def start_torch(check):
     """While the program is built, PyTorch compiles its first model."""
-    if check.emulated or check.options.without_pytorch or not check.facts.get("card"):
+    if check.emulated or check.options.without_pytorch or not check.facts["card"]:
         return
     if not check.facts["torch"]:
         check.skip("the comparison with PyTorch", f"{check.options.python}: {check.facts['torch_problem']}")
@@ -180,10 +180,10 @@ def alone(check, name, rows, reference):
 
 def model(check, name):
     """All of one shape."""
-    if not check.facts.get("zerotrain") or not check.facts["card"]:
-        raise Skipped("no GPU was seen" if check.facts.get("zerotrain") else "the program was not built")
+    if not check.facts["zerotrain"] or not check.facts["card"]:
+        raise Skipped("no GPU was seen" if check.facts["zerotrain"] else "the program was not built")
     rows, ratios = [], []
-    torch = check.facts.get("torch_process")
+    torch = check.facts["torch_process"]
     best = None
     for mode in ("autocast", "pure"):
         if mode == "pure" and (not torch or check.left() < 60):
@@ -222,7 +222,7 @@ def judge(check, name, best, ratios):
         reached.append(f"at least {min(ratios):.3f} of PyTorch's speed, wanted 1")
         good = good and min(ratios) >= 1
     check.say(f"- targets (one H200): {'reached' if good else 'NOT REACHED'}: " + "; ".join(reached))
-    check.facts.setdefault("targets", []).append((name, "reached" if good else "NOT reached", "; ".join(reached)))
+    check.facts["targets"] = (check.facts["targets"] or []) + [(name, "reached" if good else "NOT reached", "; ".join(reached))]
 
 
 def small(check):
@@ -238,8 +238,8 @@ def large(check):
 
 def operations(check):
     """Each operation of a step, by itself."""
-    program = check.facts.get("operations_bench")
-    if not check.facts.get("zerotrain") or not program:
+    program = check.facts["operations_bench"]
+    if not check.facts["zerotrain"] or not program:
         raise Skipped("gpu_operations was not built")
     if not check.emulated and not check.facts["card"]:
         raise Skipped("no GPU was seen")

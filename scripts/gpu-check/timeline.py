@@ -98,7 +98,7 @@ def record(check, command, name, limit):
         if exported.ok:
             return from_sqlite(f"{prefix}.sqlite"), "nsys"
         check.say(f"nsys is there and does not work ({exported.why().splitlines()[-1]}).")
-    library = check.facts.get("trace_library")
+    library = check.facts["trace_library"]
     if not library:
         raise Skipped("neither nsys nor CUPTI (gpu_trace) can record here")
     path = check.work / f"{name}.csv"
@@ -129,8 +129,8 @@ def numbers_of_program(check, config):
 def run(check):
     if check.emulated:
         raise Skipped("emulated GPUs run one operation at a time; that events order them is shown by lazy streams")
-    if not check.facts.get("zerotrain") or not check.facts["card"]:
-        raise Skipped("no GPU was seen" if check.facts.get("zerotrain") else "the program was not built")
+    if not check.facts["zerotrain"] or not check.facts["card"]:
+        raise Skipped("no GPU was seen" if check.facts["zerotrain"] else "the program was not built")
     shape = dict(configs.SHAPES["124M"], layers=6)
     config = configs.write(check, "trace", configs.speed_config(shape, 8, 6))
     program = [check.facts["zerotrain"]]

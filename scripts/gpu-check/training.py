@@ -6,9 +6,10 @@ import configs
 from runner import Skipped
 
 # Of the last loss, relative to the CPU's. In these steps the loss comes down by 13 % (GPT) and 30 % (MLP). On one CPU the
-# same run in bf16, fp16 and fp32 ends within 3e-3 of each other, where Adam has made much of roundings of gradients
-# near 0; two devices that round alike but add in other orders are closer. In fp32 they differ by orders of adding alone.
-TOLERANCES = {"fp32": 1e-4, "bf16": 1e-2, "fp16": 4e-3}
+# same run in bf16, fp16 and fp32 ends within 3.2e-3 of each other, where Adam has made much of roundings of gradients near
+# 0; two devices that round to the same format and add in other orders are closer (7e-5 in bf16 on emulated GPUs). In fp32
+# they differ by orders of adding alone (5e-9 there).
+TOLERANCES = {"fp32": 1e-4, "bf16": 4e-3, "fp16": 4e-3}
 CUDA = ["--set", 'device.type="cuda"']
 
 
@@ -104,7 +105,7 @@ def against(check, rows, what, checksum, expected, result):
 
 def mpi_command(check, ranks):
     """mpirun for so many ranks, each an NCCL "host" of its own: NCCL_HOSTID by rank."""
-    if not check.facts.get("mpirun"):
+    if not check.facts["mpirun"]:
         raise Skipped("MPI is missing: mpirun starts each rank with an environment of its own")
     script = 'export NCCL_HOSTID="rank$OMPI_COMM_WORLD_RANK"; exec "$@"'
     return [check.facts["mpirun"], "--oversubscribe", "-n", str(ranks), "sh", "-c", script, "rank"]
@@ -125,7 +126,7 @@ def part(check, what, function, *arguments):
 
 
 def run(check):
-    if not check.facts.get("zerotrain"):
+    if not check.facts["zerotrain"]:
         raise Skipped("the program or its backend was not built")
     if not check.emulated and not check.facts["card"]:
         raise Skipped("no GPU was seen")
@@ -152,7 +153,7 @@ def run(check):
         staged("2 local processes, staged", (), None, ["--ranks", "2"])
 
     def two_over_mpi():
-        if not check.facts.get("mpirun"):
+        if not check.facts["mpirun"]:
             raise Skipped("MPI is missing")
         staged("2 ranks over MPI, staged", [check.facts["mpirun"], "--oversubscribe", "-n", "2"], MPI,
                ["--set", 'device.communicator="staged"'])

@@ -8,9 +8,6 @@ import pathlib
 import platform
 import re
 import shutil
-import time
-
-from runner import Skipped
 
 CARD_FIELDS = ["name", "driver_version", "compute_cap", "memory.total", "memory.used", "clocks.sm", "clocks.max.sm",
                "clocks.mem", "power.limit", "temperature.gpu", "ecc.mode.current"]
@@ -214,7 +211,6 @@ def run(check):
     rows.append(("processor", f"{processor()}, {os.cpu_count()} cores"))
     commit = first_line(check, ["git", "-C", str(check.source), "rev-parse", "--short", "HEAD"])
     facts["commit"] = commit if commit and re.fullmatch(r"[0-9a-f]{7,40}", commit) else "unknown"
-    facts["date"] = time.strftime("%Y-%m-%d %H:%M %Z")
     check.table(("what", "found"), rows)
     if not facts["cuda_home"] and not check.emulated:
-        raise Skipped("the CUDA toolkit 13 is missing: nothing can be built for a card")
+        check.fail("the CUDA toolkit 13 is missing: nothing can be built for a card")
