@@ -1,6 +1,8 @@
 #include "device/lazy_device.h"
 
 #include <utility>
+#include <variant>
+#include <vector>
 
 namespace zt {
 
@@ -20,6 +22,16 @@ void LazyDevice::put(Stream stream, std::function<void()> function) {
 }
 
 void LazyDevice::run(Stream stream, const Operation& operation) {
+  if (const auto* reduce = std::get_if<ReduceOnto>(&operation)) {
+    // What it points to may be gone when its turn comes.
+    put(stream, [this, stream, op = *reduce,
+                 sources = std::vector<const void*>(reduce->sources.begin(), reduce->sources.end())] {
+      ReduceOnto with_sources = op;
+      with_sources.sources = sources;
+      inner().run(stream, with_sources);
+    });
+    return;
+  }
   put(stream, [this, stream, operation] { inner().run(stream, operation); });
 }
 

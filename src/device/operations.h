@@ -248,7 +248,7 @@ struct SumSquares {
 // the memory of one of the sources (same dtype).
 struct ReduceOnto {
   TensorView acc{};
-  std::span<const void* const> sources{};  // must live until the operation has run
+  std::span<const void* const> sources{};  // the addresses are taken over by Device::run()
   DType source_dtype = DType::f32;
   bool first = true;
 };

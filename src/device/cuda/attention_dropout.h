@@ -51,8 +51,9 @@ __device__ __forceinline__ std::uint32_t kept_of_block(const Keeping& keeping, s
   return bits;
 }
 
-// The key for one tile: else the keys of Philox's rounds would be held in 20 registers all along.
-__device__ __forceinline__ Keeping forgotten(Keeping keeping) {
+// With a key that the compiler cannot see through: else it would hold the keys of Philox's rounds in 20 registers all
+// along.
+__device__ __forceinline__ Keeping opaque_key(Keeping keeping) {
   const auto low = gpu::opaque(static_cast<std::uint32_t>(keeping.key));
   keeping.key = keeping.key >> 32 << 32 | low;
   const auto high = gpu::opaque(static_cast<std::uint32_t>(keeping.key >> 32));
@@ -78,7 +79,7 @@ class KeptOfQueries {
  public:
   // The whole warp. query, key: the tile's first.
   __device__ __forceinline__ void draw(const Keeping& all, int sample, int head, int length, int query, int key) {
-    const Keeping keeping = forgotten(all);
+    const Keeping keeping = opaque_key(all);
     const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
     for (int word = 0; word < words; ++word) words_[word] = 0;
@@ -118,7 +119,7 @@ class KeptOfKeys {
  public:
   __device__ __forceinline__ void draw(const Keeping& all, int sample, int head, int length, int query, int key) {
     static_assert(M <= 2);
-    const Keeping keeping = forgotten(all);
+    const Keeping keeping = opaque_key(all);
     const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
     for (int word = 0; word < words; ++word) words_[word] = 0;

@@ -96,14 +96,14 @@ class TileLoader {
 };
 
 // Where a lane's row for ldmatrix lies, counted from the tile's row 0.
-// For A[m, k] = tile[m][k], and for B[k, n] = tile[k][n], transposed: matrices in the order (0, 0), (8, 0), (0, 8), (8,
-// 8).
+// For A[m, k] = tile[m][k], and for B[k, n] = tile[k][n], transposed; the four matrices begin at (0, 0), (8, 0), (0, 8)
+// and (8, 8).
 template <int D>
 __device__ __forceinline__ unsigned lane_by_rows() {
   const auto lane = static_cast<int>(threadIdx.x) % 32;
   return Tile<D>::offset(lane % 16, lane / 16);
 }
-// For B[k, n] = tile[n][k]: (0, 0), (0, 8), (8, 0), (8, 8).
+// For B[k, n] = tile[n][k]; they begin at (0, 0), (0, 8), (8, 0) and (8, 8).
 template <int D>
 __device__ __forceinline__ unsigned lane_by_columns() {
   const auto lane = static_cast<int>(threadIdx.x) % 32;

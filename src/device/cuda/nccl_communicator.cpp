@@ -199,6 +199,17 @@ void NcclCommunicator::all_reduce_sum(std::span<std::int64_t> values) {
   host_.all_reduce_sum(values);
 }
 
+void NcclCommunicator::sum_on_device(Device& device, Stream stream, std::int64_t* values, std::int64_t count) {
+  const auto elements = static_cast<std::size_t>(count);
+  const SecondsInside inside(count_all_reduce(elements));
+  channels_->check();
+  if (size() == 1 || count == 0) return;
+  const Channel channel = channel_for(device, stream);
+  channels_->group(channel, text_of("all_reduce", count * 8, stream), [&](ncclComm_t comm) {
+    return channels_->nccl().all_reduce(values, values, elements, ncclInt64, ncclSum, comm, device_.native(stream));
+  });
+}
+
 void NcclCommunicator::broadcast(std::span<std::byte> bytes, int root) {
   const SecondsInside inside(count_broadcast(bytes.size(), root));
   channels_->check();

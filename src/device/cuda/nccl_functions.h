@@ -22,6 +22,7 @@ namespace zt::cuda {
   X(group_start, ncclGroupStart)        \
   X(group_end, ncclGroupEnd)            \
   X(all_gather, ncclAllGather)          \
+  X(all_reduce, ncclAllReduce)          \
   X(reduce_scatter, ncclReduceScatter)  \
   X(reduce, ncclReduce)                 \
   X(send, ncclSend)                     \
