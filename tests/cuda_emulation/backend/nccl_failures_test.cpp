@@ -215,8 +215,13 @@ TEST_CASE("a rank that fails while NCCL connects the others does not leave them 
 namespace {
 
 // Three processes, of which the second is killed while the others wait for its part of a gather, by `wait`. How each
-// has ended: 0 if it was told that rank 1 was lost, less for a signal.
-std::vector<int> endings_of_processes(const std::function<void(NcclRank&)>& wait) {
+// has ended: 0 if it was told that a peer was lost, less for a signal; and which peer the first to notice has lost (for
+// the last one it may be the first one, which has ended, too).
+struct Endings {
+  std::vector<int> of_ranks;
+  int lost = -1;
+};
+Endings endings_of_processes(const std::function<void(NcclRank&)>& wait) {
   ProcessGroup group(3, 0);
   std::vector<pid_t> children;
   for (int rank = 0; rank < 3; ++rank) {
@@ -237,7 +242,8 @@ std::vector<int> endings_of_processes(const std::function<void(NcclRank&)>& wait
         gathering.run();
         wait(self);
       } catch (const PeerFailed& error) {
-        code = error.rank == 1 ? 0 : 2;
+        group.block().record_notice({error.rank, 1, error.what()});
+        code = 0;
       } catch (const std::exception& error) {
         std::fprintf(stderr, "%s\n", error.what());
         code = 3;
@@ -247,12 +253,13 @@ std::vector<int> endings_of_processes(const std::function<void(NcclRank&)>& wait
     children.push_back(child);
   }
   group.forked();
-  std::vector<int> endings;
+  Endings endings;
   for (const pid_t child : children) {
     int status = 0;
     waitpid(child, &status, 0);
-    endings.push_back(WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status));
+    endings.of_ranks.push_back(WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status));
   }
+  if (const auto notice = group.block().notice()) endings.lost = notice->rank;
   return endings;
 }
 
@@ -263,7 +270,9 @@ TEST_CASE("a process that is killed is noticed by ranks that wait for their GPUs
     const Configured configured(gpus(3, streams));
     const Stopwatch watch;
     const auto wait = [](NcclRank& self) { self.device.synchronize(Stream::gather); };
-    CHECK(endings_of_processes(wait) == std::vector<int>{0, -SIGKILL, 0});
+    const Endings endings = endings_of_processes(wait);
+    CHECK(endings.of_ranks == std::vector<int>{0, -SIGKILL, 0});
+    CHECK(endings.lost == 1);
     CHECK(watch.seconds() < soon);
   }
 }
@@ -276,6 +285,8 @@ TEST_CASE("a host that is stuck in a call of CUDA when a process is killed is le
     cudaStreamSynchronize(self.device.native(Stream::gather));
     self.nccl.check_peers();
   };
-  CHECK(endings_of_processes(wait) == std::vector<int>{0, -SIGKILL, 0});
+  const Endings endings = endings_of_processes(wait);
+  CHECK(endings.of_ranks == std::vector<int>{0, -SIGKILL, 0});
+  CHECK(endings.lost == 1);
   CHECK(watch.seconds() < soon);
 }

@@ -25,7 +25,7 @@ inline emulation::Settings gpus(int devices, emulation::Streams streams) {
 
 inline cuda::NcclOptions hasty() {
   cuda::NcclOptions options;
-  options.grace = std::chrono::milliseconds(300);
+  options.grace = std::chrono::milliseconds(1000);
   return options;
 }
 
