@@ -25,7 +25,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$root/scripts/gpu-check/dependencies.sh"
 began=$SECONDS
 
-usage() { sed -n '2,21p' "${BASH_SOURCE[0]}" | cut -c3-; }
+usage() { sed -n '2,20p' "${BASH_SOURCE[0]}" | cut -c3-; }
 
 build=$root/build-gpu-check
 packages='' prefix='' budget=460
@@ -38,10 +38,15 @@ while [ $# -gt 0 ]; do
     --packages | --prefix | --build-dir | --budget | --python | --tests | --jobs)
       [ $# -ge 2 ] || { say "$1 needs a value"; exit 2; }
       case $1 in
-        --packages) packages=$(cd "$2" && pwd) ;;
-        --prefix) prefix=$(cd "$2" && pwd) ;;
+        --packages | --prefix)
+          [ -d "$2" ] || { say "$1: $2 is no directory"; exit 2; }
+          if [ "$1" = --packages ]; then packages=$(cd "$2" && pwd); else prefix=$(cd "$2" && pwd); fi
+          ;;
         --build-dir) mkdir -p "$2"; build=$(cd "$2" && pwd) ;;
-        --budget) budget=$2 ;;
+        --budget)
+          [[ $2 =~ ^[1-9][0-9]*$ ]] || { say "--budget: $2 is no number of seconds"; exit 2; }
+          budget=$2
+          ;;
         --python) python=$2 ;;
         *) passed+=("$1" "$2") ;;
       esac

@@ -86,6 +86,12 @@ int prove(ResolvedConfig config, const CommandLine& line) {
                  "are the same at every stage, but not at every number of ranks (--as-is compares them)\n");
     settings.precision.grad_accum_dtype = "fp32";
   }
+  if (settings.training.fast_communication && !line.as_is) {
+    std::fprintf(stderr,
+                 "notice: compared with training.communication_order \"exact\"; \"fast\" adds in another order at each "
+                 "number of ranks (--as-is compares it)\n");
+    settings.training.fast_communication = false;
+  }
   if (settings.batch.micro != config.settings.batch.micro) {
     std::fprintf(stderr,
                  "notice: compared with micro-batches of %lld, which all of these ranks can be dealt; the config's own "

@@ -8,6 +8,7 @@
 #include "app/launcher.h"
 #include "app/output_directory.h"
 #include "app/prove.h"
+#include "app/same_config.h"
 #include "app/signals.h"
 #include "comm/agree.h"
 #include "comm/mpi.h"
@@ -61,7 +62,7 @@ void settle_here(ResolvedConfig& config, const Dataset& dataset, int ranks, cons
   if (dataset.vocab_size > 0) values.vocab_size = dataset.vocab_size;
   values.threads = threads;
   values.device_type = choice.type;
-  values.communicator = choice.communicator;
+  values.communicator = choice.settled_communicator(ranks);
   values.ranks_per_node = config.settings.device.ranks_per_node;
   values.instruction_set = std::string(cpu::name_of(level));
   settle(config, values);
@@ -78,7 +79,13 @@ void print_plan(ResolvedConfig config, const Dataset& dataset, int ranks) {
   if (choice.type == "cuda") ranks_on_node = choice.communicator == "nccl" ? 1 : ranks;
   const Plan plan = make_plan(config.settings, 0, ranks, ranks_on_node, scratch_of_device(config.settings.device));
   for (const std::string& notice : config.notices) std::fprintf(stderr, "notice: %s\n", notice.c_str());
+  for (const std::string& notice : choice.notices) std::fprintf(stderr, "notice: %s\n", notice.c_str());
   for (const std::string& notice : dataset.notices) std::fprintf(stderr, "notice: %s\n", notice.c_str());
+  if (choice.type == "cuda") {
+    std::printf("planned for GPUs, %s\n", ranks == 1                      ? "one rank"
+                                          : choice.communicator == "nccl" ? "ranks over NCCL"
+                                                                          : "ranks staged through the host");
+  }
   for (const std::string& text : plan_tables(config.settings, plan)) std::printf("%s\n", text.c_str());
 }
 
@@ -122,6 +129,7 @@ class Run {
       const bool windows = config_.settings.device.communicator != "mpi";
       const auto communicator = mpi_communicator(config_.settings.device.ranks_per_node, windows, &note);
       try {
+        require_same_config(*communicator, config_);
         all_or_none(*communicator, [&] {
           open_data_that_fits(world_size, 1);
           if (communicator->rank() == 0) claim();
@@ -148,8 +156,8 @@ class Run {
   void prepare(int world_size) {
     config_ = resolve(line_, world_size);
     if (config_.settings.device.communicator == "mpi") {
-      throw UserError("device.communicator \"mpi\" needs mpirun: mpirun -n " + std::to_string(std::max(2, world_size)) +
-                      " zerotrain ..., without --ranks");
+      throw UserError("device.communicator: \"mpi\" (for CPUs) needs mpirun: mpirun -n " +
+                      std::to_string(std::max(2, world_size)) + " zerotrain ..., without --ranks");
     }
     open_data_that_fits(world_size, world_size);
     claim();

@@ -169,7 +169,9 @@ void add_guards(std::vector<Key>& t) {
 
 void add_device(std::vector<Key>& t) {
   t.push_back(used_key(section, "device", "what the run computes on"));
-  t.push_back(used_key(choice, "device.type", "cuda: one NVIDIA GPU a rank; auto: cuda if every rank has one, else cpu")
+  t.push_back(used_key(choice, "device.type",
+                       "cuda: NVIDIA GPUs, one a rank (ranks share where there are fewer); auto: cuda if every rank "
+                       "finds one, else cpu")
                   .standard("auto")
                   .or_auto()
                   .one_of({"cpu", "cuda"})

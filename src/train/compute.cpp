@@ -98,9 +98,9 @@ std::string device_communicator(const std::vector<Offer>& offers, const std::str
   std::map<std::string, int> ranks_of_gpu;
   for (const Offer& offer : offers) ++ranks_of_gpu[offer.place];
   const bool all_have_their_own = ranks_of_gpu.size() == offers.size();
+  const bool limited = std::getenv("CUDA_VISIBLE_DEVICES") != nullptr;
   const std::string counts = std::to_string(offers.size()) + " ranks, but only " + std::to_string(ranks_of_gpu.size()) +
-                             " GPU(s): each rank sees " + std::to_string(offers.front().devices) +
-                             " (CUDA_VISIBLE_DEVICES limits them)";
+                             " GPU(s)" + (limited ? " (CUDA_VISIBLE_DEVICES is set)" : "");
   std::string no_nccl;
   for (const Offer& offer : offers) {
     if (no_nccl.empty()) no_nccl = offer.no_nccl;
@@ -124,8 +124,8 @@ std::string device_communicator(const std::vector<Offer>& offers, const std::str
   }
   if (asked == "staged" || offers.size() == 1) return "staged";
   if (!all_have_their_own) {
-    notices.push_back("device.communicator: ranks share GPUs (" + counts +
-                      "): their data go through the memory of the host, which is slow");
+    notices.push_back("device.communicator: ranks share GPUs, there are " + counts +
+                      ": their data go through the memory of the host, which is slow");
     return "staged";
   }
   if (!no_nccl.empty()) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,10 @@ struct ComputeChoice {
   GpuInfo gpu;
   std::vector<std::string> notices;  // lines for the user
 
+  // What the config is to say: one rank on a GPU needs none, so that more of them may choose later.
+  std::optional<std::string> settled_communicator(int ranks) const {
+    return type == "cuda" && ranks == 1 ? std::nullopt : std::optional(communicator);
+  }
   bool on_gpu() const { return backend != nullptr; }
   // What bits depend on beside the config: an instruction set, or the kind of GPU ("sm_90").
   std::string instruction_set(cpu::InstructionLevel level) const;

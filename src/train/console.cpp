@@ -58,6 +58,13 @@ void Console::detail(const std::string& text) {
   log(text);
 }
 
+void Console::note(const std::string& text) noexcept {
+  try {
+    if (log_) log(text);
+  } catch (const std::exception&) {  // the disk may be what failed
+  }
+}
+
 void Console::warn(const std::string& text) {
   if (!screen_) return;
   clear_bar();

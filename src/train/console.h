@@ -36,6 +36,7 @@ class Console {
   void say(const std::string& text);     // lines of the run's report
   void detail(const std::string& text);  // with --verbose, and in the log
   void warn(const std::string& text);
+  void note(const std::string& text) noexcept;  // in the log alone, if it can still be written
   // A step is done. Redraws the bar (a terminal), or says a line if `is_due`.
   void progress(const ProgressLine& line, bool is_due);
   void end_progress();

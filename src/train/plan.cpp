@@ -166,6 +166,12 @@ void check_memory(const Plan& plan, int ranks_here, std::int64_t available, cons
     case MemoryCategory::communication:
       remedy = "lower stage3_max_live_parameters and stage3_prefetch_bucket_size";
       break;
+    case MemoryCategory::workspace:
+      remedy = place == "this machine"
+                   ? "lower train_micro_batch_size_per_gpu"
+                   : "scratch memory of products, which no key makes smaller: free memory on it, or "
+                     "take another GPU";
+      break;
     default:
       remedy =
           "lower train_micro_batch_size_per_gpu (and raise gradient_accumulation_steps), or recompute blocks with "

@@ -175,6 +175,7 @@ void Session::wait_for_device() {
 std::optional<StepOutcome> Session::advance(std::int64_t vote) {
   if (!delayed_) return train_step(vote);
   ++steps_.attempted;
+  delayed_->begin();
   run_micro_steps(device_, 1.0, Purpose::training);
   clocked_.push_back(clock_.ended());
   {

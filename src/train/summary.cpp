@@ -105,7 +105,11 @@ Json make_summary(const Session& session, const Plan& plan, const RunRecord& rec
                     {"threads_per_rank", settings.device.threads},
                     {"micro_batch", settings.batch.micro},
                     {"accumulation", settings.batch.accumulation}};
-  if (!record.gpu.empty()) summary["run"]["gpu"] = record.gpu;
+  if (!record.gpu.empty()) {
+    summary["run"]["gpu"] = record.gpu;
+    summary["run"]["tf32"] = record.tf32;
+    summary["run"]["gelu_epilogue"] = record.gelu_epilogue;
+  }
 
   Json ranks = Json::array();
   for (const std::string& entry : rank_memory) {

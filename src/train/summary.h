@@ -24,7 +24,8 @@ struct RunRecord {
   double product_rate = 0.0;         // multiplications and additions a second
   double startup_seconds = 0.0, train_seconds = 0.0;
   std::string instruction_set;
-  std::string gpu;               // its name; empty on the CPU
+  std::string gpu;                           // its name; empty on the CPU
+  bool tf32 = false, gelu_epilogue = false;  // what its products were asked to do
   bool hides_its_waits = false;  // collectives run on streams of their own: how long computing waits is not known
 };
 

@@ -43,6 +43,7 @@ class Trainer {
   bool first_rank() const { return communicator_.rank() == 0; }
   std::int64_t steps_to_run() const;
   void start();
+  void leave_no_trace();
   void steps();
   void after_step(const StepOutcome& outcome);
   void evaluate();
@@ -88,11 +89,15 @@ Trainer::Trainer(ResolvedConfig config, const Dataset& dataset, Communicator& co
   settle(config_, {.vocab_size = dataset.vocab_size > 0 ? std::optional(dataset.vocab_size) : std::nullopt,
                    .device_type = choice_.type,
                    .threads = threads,
-                   .communicator = choice_.communicator,
+                   .communicator = choice_.settled_communicator(communicator_.size()),
                    .ranks_per_node = config_.settings.device.ranks_per_node,
                    .instruction_set = std::string(cpu::name_of(level_))});
   record_.instruction_set = choice_.instruction_set(level_);
-  record_.gpu = choice_.gpu.name;
+  if (choice_.on_gpu()) {
+    record_.gpu = choice_.gpu.name;
+    record_.tf32 = config_.settings.device.tf32;
+    record_.gelu_epilogue = config_.settings.device.gelu_epilogue;
+  }
   record_.hides_its_waits = choice_.communicator == "nccl";
 }
 
@@ -122,7 +127,8 @@ void Trainer::start() {
   // Everybody has looked at what is free before anybody takes.
   all_or_none(communicator_, [&] {
     if (choice_.on_gpu()) {
-      check_memory(plan_, choice_.sharing, choice_.gpu.free, choice_.gpu.name);
+      check_memory(plan_, choice_.sharing, choice_.gpu.free,
+                   "GPU " + std::to_string(choice_.index) + " (" + choice_.gpu.name + ")");
     } else {
       check_memory(plan_, neighbours_.on_machine, available_memory_bytes());
     }
@@ -138,6 +144,10 @@ void Trainer::start() {
   for (const std::string& notice : config_.notices) console_.say("notice: " + notice);
   for (const std::string& notice : dataset_.notices) console_.say("notice: " + notice);
   for (const std::string& notice : choice_.notices) console_.say("notice: " + notice);
+  if (settings.training.report_delay > 0 && !choice_.on_gpu()) {
+    console_.say(
+        "notice: training.report_delay: 1 saves no time here: a CPU computes at once, only the losses are told later");
+  }
   if (settings.training.fast_communication && choice_.communicator != "nccl") {
     console_.say(
         "notice: training.communication_order: \"fast\" has no effect here: only NCCL has a faster order than that of "
@@ -166,8 +176,23 @@ void Trainer::start() {
   }
 }
 
+// Of a run that has not begun nothing is left that would look like one.
+void Trainer::leave_no_trace() {
+  if (!first_rank() || options_.resume) return;
+  metrics_.reset();
+  console_ = {};
+  std::error_code ignored;
+  for (const char* file : {"/metrics.jsonl", "/train.log", "/config.resolved.json"})
+    std::filesystem::remove(config_.settings.training.output_dir + file, ignored);
+}
+
 int Trainer::run() {
-  start();
+  try {
+    start();
+  } catch (const std::exception&) {
+    leave_no_trace();
+    throw;
+  }
   try {
     record_.startup_seconds = seconds_since(options_.process_start);
     const auto begin = Clock::now();
@@ -179,6 +204,7 @@ int Trainer::run() {
     record_.status = "failed";
     record_.stop_reason = "error";
     record_.error = error.what();
+    console_.note("error: " + record_.error);
     if (first_rank() || stands_in_for_lost_first_rank(error)) {
       try {
         write_summary();
@@ -218,7 +244,8 @@ void Trainer::steps() {
 
 void Trainer::after_step(const StepOutcome& outcome) {
   const Settings& settings = config_.settings;
-  const double seconds = seconds_since(step_began_);
+  // Where outcomes are read late the device's clock knows better how long the step took.
+  const double seconds = outcome.seconds.value_or(seconds_since(step_began_));
   step_began_ = Clock::now();
   if (const int signal = signal_of(outcome.agreed.votes); signal != 0) stop_signal_ = signal;
   record_.loss = outcome.loss;

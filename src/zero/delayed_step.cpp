@@ -1,6 +1,7 @@
 #include "zero/delayed_step.h"
 
 #include <stdexcept>
+#include <utility>
 
 #include "zero/step_parts.h"
 
@@ -14,6 +15,16 @@ DelayedSteps::DelayedSteps(Device& device)
   const UpdateDecision initial;
   device_.copy(Stream::compute, decision_.data(), &initial, decision_.bytes());
   device_.synchronize(Stream::compute);
+}
+
+void DelayedSteps::begin() {
+  if (!unread_.empty()) return;  // it follows the step before without a pause
+  if (begin_.number >= 0) {
+    const TimeMark now = device_.mark(Stream::compute);
+    device_.synchronize(Stream::compute);
+    device_.seconds_between(begin_, now);  // what lay between, an evaluation say, belongs to no step
+  }
+  begin_ = device_.mark(Stream::compute);
 }
 
 void DelayedSteps::finish(FinishContext& context, std::int64_t step, std::int64_t applied,
@@ -36,9 +47,13 @@ void DelayedSteps::finish(FinishContext& context, std::int64_t step, std::int64_
                                             .clip = context.clip,
                                             .out = decision_.as<UpdateDecision>()});
   device_.copy(Stream::compute, &slot->message, message, sizeof *message);
+  const TimeMark end = device_.mark(Stream::compute);
+  const TimeMark begin = std::exchange(begin_, device_.mark(Stream::compute));
   unread_.push_back({.step = step,
                      .slot = next_slot_,
                      .event = device_.record(Stream::compute),
+                     .begin = begin,
+                     .end = end,
                      .unscale = factor,
                      .losses = context.losses,
                      .learning_rate = scheduled.learning_rate});
@@ -59,6 +74,7 @@ StepOutcome DelayedSteps::read(UpdateGate& gate) {
   outcome.loss = numbers.loss;
   outcome.grad_norm = numbers.grad_norm;
   outcome.learning_rate = oldest.learning_rate;
+  outcome.seconds = device_.seconds_between(oldest.begin, oldest.end);
   outcome.decision = gate.decide(numbers);
   return outcome;
 }

@@ -17,6 +17,8 @@ class DelayedSteps {
  public:
   explicit DelayedSteps(Device& device);
 
+  // Before the first operation of a step.
+  void begin();
   // As finish_step, for a scale of 1 and the step of this number; returns once everything is on the device's streams.
   // At most `most_unread` - 1 steps may be unread.
   void finish(FinishContext& context, std::int64_t step, std::int64_t applied, const ScheduledValues& scheduled,
@@ -38,6 +40,7 @@ class DelayedSteps {
     std::int64_t step = 0;
     std::size_t slot = 0;
     Event event;
+    TimeMark begin, end;
     double unscale = 1.0, losses = 1.0, learning_rate = 0.0;
   };
 
@@ -46,6 +49,7 @@ class DelayedSteps {
   Buffer slots_;     // on the host, `most_unread` of them
   std::size_t next_slot_ = 0;
   std::deque<Unread> unread_;
+  TimeMark begin_;  // of the step that runs or comes next; none before the first
 };
 
 }  // namespace zt

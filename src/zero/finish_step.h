@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "optim/optimizer.h"
@@ -54,6 +55,7 @@ struct StepOutcome {
   double grad_norm = 0.0;      // of the mean gradient, before clipping; NaN where gradients or the loss were not finite
   double scale = 1.0;          // that the loss was multiplied by
   double learning_rate = 0.0;  // that an update uses
+  std::optional<double> seconds;  // from the decision before to this one, on the device; where outcomes are read late
   // Scales of the attempts before this one, on the same batch, whose gradients overflowed (fp16.on_overflow "retry").
   std::vector<double> retried_scales;
 };

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string_view>
 
@@ -46,9 +47,22 @@ void read_name(const char* name, const std::array<std::string_view, N>& names, T
   throw std::invalid_argument(std::string("ZEROTRAIN_EMULATION_") + name + " cannot be " + std::string(*value));
 }
 
-double read_number(const char* name, double otherwise) {
+double read_number(const char* name, double otherwise, double least, double most) {
   const auto value = variable(name);
-  return value ? std::stod(std::string(*value)) : otherwise;
+  if (!value) return otherwise;
+  const std::string text(*value);
+  std::size_t read = 0;
+  double number = 0.0;
+  try {
+    number = std::stod(text, &read);
+  } catch (const std::exception&) {
+    read = 0;
+  }
+  if (read == text.size() && number >= least && number <= most) return number;
+  std::ostringstream message;
+  message << "ZEROTRAIN_EMULATION_" << name << " cannot be " << text << ": it is a number from " << least << " to "
+          << most;
+  throw std::invalid_argument(message.str());
 }
 
 constexpr std::array<std::string_view, 3> orders = {"forward", "reversed", "shuffled"};
@@ -60,20 +74,22 @@ void read_environment(State& state) {
   Settings& settings = state.settings;
   read_name("ORDER", orders, &settings.order);
   read_name("STREAMS", stream_modes, &settings.streams);
-  settings.seed = static_cast<std::uint64_t>(read_number("SEED", 1));
-  settings.devices = static_cast<int>(read_number("DEVICES", 1));
-  settings.device_memory = static_cast<std::size_t>(read_number("MEMORY_MB", 1024)) << 20;
-  settings.protect = read_number("PROTECT", 1) != 0;
-  settings.patience = read_number("PATIENCE", 60);
+  settings.seed = static_cast<std::uint64_t>(read_number("SEED", 1, 0, 1e15));
+  settings.devices = static_cast<int>(read_number("DEVICES", 1, 0, 8));
+  settings.device_memory = static_cast<std::size_t>(read_number("MEMORY_MB", 1024, 1, 1 << 20)) << 20;
+  settings.protect = read_number("PROTECT", 1, 0, 1) != 0;
+  settings.patience = read_number("PATIENCE", 60, 0, 1e6);
   read_name("DRIVER", drivers, &settings.driver);
-  settings.capability = static_cast<int>(read_number("CAPABILITY", 90));
-  settings.kernels = read_number("KERNELS", 1) != 0;
+  settings.capability = static_cast<int>(read_number("CAPABILITY", 90, 10, 999));
+  settings.kernels = read_number("KERNELS", 1, 0, 1) != 0;
   if (const auto fault = variable("FAIL")) {
     const std::size_t colon = fault->find(':');
     for (std::size_t i = 0; i < calls.size(); ++i) {
       if (colon != std::string_view::npos && fault->substr(0, colon) == calls[i]) {
-        state.faults[i].remaining = std::stoi(std::string(fault->substr(colon + 1)));
-        return;
+        const std::string count(fault->substr(colon + 1));
+        if (count.empty() || count.find_first_not_of("0123456789") != std::string::npos || count.size() > 9) break;
+        state.faults[i].remaining = std::stoi(count);
+        if (state.faults[i].remaining > 0) return;
       }
     }
     throw std::invalid_argument("ZEROTRAIN_EMULATION_FAIL is CALL:N, not " + std::string(*fault));

@@ -43,7 +43,7 @@ TEST_CASE("one rank trains on a GPU, and its records say so") {
   CHECK(result.err.find("device     GPU 0 (") != std::string::npos);
   const Json resolved = json_of(place.file("run") / "config.resolved.json");
   CHECK(resolved.at("device").at("type") == "cuda");
-  CHECK(resolved.at("device").at("communicator") == "staged");
+  CHECK(resolved.at("device").at("communicator") == "auto");  // several ranks may choose later
 }
 
 TEST_CASE("ranks on GPUs of their own use NCCL; stage, ranks and the way between them change no bit") {
@@ -101,13 +101,34 @@ TEST_CASE("ranks that differ in having a GPU are listed") {
         std::string::npos);
 }
 
+TEST_CASE("ranks that were started with different configs are told so before anything is trained") {
+  if (!can_use_mpi()) return;
+  const GpuPlace place(2);
+  const auto started = [&](const Arguments& first, const Arguments& second) {
+    const Arguments command =
+        mpirun(1) + Workplace::command(first) + Arguments{":", "-n", "1"} + Workplace::command(second);
+    return run_program(command, place.options());
+  };
+  for (const auto& [first, second, said] :
+       {std::tuple{cuda, Arguments{"--set", "device.type=cpu"}, R"(device.type: "cpu" instead of "cuda" of rank 0)"},
+        std::tuple{Arguments{}, Arguments{"--set", "training.report_delay=1"}, "training.report_delay: 1 instead of 0"},
+        std::tuple{Arguments{}, Arguments{"--set", "optimizer.params.lr=1"}, "optimizer.params.lr: "}}) {
+    const ProgramResult result = started(first, second);
+    INFO(result.err);
+    CHECK_FALSE(result.timed_out);
+    CHECK(result.code == 2);
+    CHECK(result.err.find("ranks have different configs: rank 1 has " + std::string(said)) != std::string::npos);
+  }
+}
+
 TEST_CASE("ranks may share a GPU through the host's memory, but not over NCCL") {
   const GpuPlace place(1);
   check_completes(place.run(cuda));
   const std::string alone = checksum(place.file("run"));
   const ProgramResult shared = place.run(cuda + ranks(3) + stage(3) + Arguments{"--overwrite"});
   check_completes(shared);
-  CHECK(count_of(shared.err, "notice: device.communicator: ranks share GPUs (3 ranks, but only 1 GPU(s)") == 1);
+  CHECK(count_of(shared.err, "notice: device.communicator: ranks share GPUs, there are 3 ranks, but only 1 GPU(s)") ==
+        1);
   CHECK(shared.err.find("shared by 3 ranks") != std::string::npos);
   CHECK(checksum(place.file("run")) == alone);
   check_fails(place.run(cuda + ranks(2) + over_nccl + Arguments{"--overwrite"}), 2,
@@ -118,7 +139,10 @@ TEST_CASE("a GPU that is too small is refused before training, with the category
   const GpuPlace place(1, {{"ZEROTRAIN_EMULATION_MEMORY_MB", "2"}});
   const ProgramResult result = place.run(cuda);
   check_fails(result, 2, "this run needs ");
+  CHECK(result.err.find("of GPU 0 (emulated GPU), but only ") != std::string::npos);
   CHECK(result.err.find("Most of it is workspace") != std::string::npos);
+  CHECK_FALSE(fs::exists(place.file("run") / "metrics.jsonl"));  // nothing that would look like a run
+  CHECK_FALSE(fs::exists(place.file("run") / "config.resolved.json"));
 }
 
 TEST_CASE("what CUDA or NCCL refuse ends the run with their words, not in a hang") {
