@@ -211,8 +211,8 @@ TEST_CASE("a plan for GPUs needs none") {
   const ProgramResult plan = place.run(cuda + Arguments{"--dry-run", "--world-size", "6"});
   INFO(plan.err);
   CHECK(plan.code == 0);
-  CHECK(plan.out.find("workspace         33.6 MB") != std::string::npos);
-  const ProgramResult printed = place.run(cuda + Arguments{"--print-config", "--world-size", "6"});
+  CHECK(plan.out.find("workspace        33.6 MB") != std::string::npos);
+  const ProgramResult printed = place.run(cuda + Arguments{"--print-config", "--ranks", "6"});
   CHECK(printed.code == 0);
   CHECK(Json::parse(printed.out).at("device").at("communicator") == "nccl");
 }
