@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Trains a tiny GPT on emulated GPUs at every stage, in three precisions, on 1 to 4 ranks over NCCL, and writes what was
-# called and sent beside the plan into docs/gpu.md. Fails if anything was sent otherwise than planned, or if ranks or
+# called and sent beside the plan into docs/nccl-table.md. Fails if anything was sent otherwise than planned, or if ranks or
 # stages change a bit of the weights within a precision. Needs a build with tests; BUILD_DIR names it.
 set -euo pipefail
 
@@ -59,9 +59,9 @@ awk -v table="$work/table" '
   /<!-- end of nccl table -->/ { skip = 0 }
   !skip { print }
   /<!-- nccl table -->/ { while ((getline line < table) > 0) print line; skip = 1 }
-' docs/gpu.md >"$work/gpu.md"
-cp "$work/gpu.md" docs/gpu.md
+' docs/nccl-table.md >"$work/page.md"
+cp "$work/page.md" docs/nccl-table.md
 if [ "$status" -ne 0 ]; then
-  echo "nccl_table: something was sent otherwise than planned, or bits differ: see docs/gpu.md" >&2
+  echo "nccl_table: something was sent otherwise than planned, or bits differ: see docs/nccl-table.md" >&2
 fi
 exit "$status"
