@@ -32,7 +32,7 @@ constexpr int elementwise_threads = 256;
 // M = N and M = 1. All of a thread's loads come before its first store, so that many bytes are on their way at once.
 // Which thread has which element depends on `packed`: what a body computes must not.
 template <int N, int Unroll, typename Body>
-__global__ void __launch_bounds__(elementwise_threads)
+__global__ void __launch_bounds__(elementwise_threads, 4)  // 64 registers: none need be spilled to have more blocks
     elementwise_kernel(const __grid_constant__ Body body, std::int64_t count, bool packed) {
   constexpr int tile = elementwise_threads * N * Unroll;
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * tile;

@@ -15,9 +15,12 @@ inline std::string describe(cudaError_t status, const std::string& where) {
          cudaGetErrorString(status) + ") in " + where;
 }
 
-// RunError unless the call succeeded.
+// RunError unless the call succeeded. CUDA forgets the error then, which the next launch would find again (one that has
+// broken the device stays all the same).
 inline void check(cudaError_t status, const char* where) {
-  if (status != cudaSuccess) throw RunError(describe(status, where));
+  if (status == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());
+  throw RunError(describe(status, where));
 }
 
 }  // namespace zt::cuda

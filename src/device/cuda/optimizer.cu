@@ -128,8 +128,12 @@ struct UpdateBody {
 
   template <int N>
   __device__ __forceinline__ void store(std::int64_t i, const Loaded<N>& loaded) const {
-    if (decision != nullptr && decision->apply == 0) return;
-    const float factor = decision != nullptr ? decision->factor : factor_of_host;
+    float factor = factor_of_host;
+    if (decision != nullptr) {
+      const UpdateDecision decided = *decision;
+      if (decided.apply == 0) return;
+      factor = decided.factor;
+    }
     const Floats<N> g = gradient.floats<N>(loaded.gradient);
     Floats<N> p = parameter.floats<N>(loaded.parameter);
     Floats<N> s[moments + 1];
