@@ -47,7 +47,10 @@ __device__ __forceinline__ std::uint32_t kept_of_block(const Keeping& keeping, s
   const RandomBlock drawn = random_block(keeping.key, block);
   std::uint32_t bits = 0;
 #pragma unroll
-  for (int word = 0; word < 4; ++word) bits |= (drawn.words[word] >= keeping.threshold ? 1U : 0U) << word;
+  for (int word = 0; word < 4; ++word) {
+    // Not `(a >= b ? 1U : 0U) << word`, which GCC 12 gets wrong at -O1 with its undefined-behaviour sanitizer.
+    if (drawn.words[word] >= keeping.threshold) bits |= 1U << word;
+  }
   return bits;
 }
 
