@@ -16,9 +16,9 @@ cat >"$work/config.json" <<'JSON'
   "train_batch_size": 12, "train_micro_batch_size_per_gpu": 1, "gradient_clipping": 1.0,
   "data_types": { "grad_accum_dtype": "fp32" },
   "optimizer": { "type": "AdamW", "params": { "lr": 2e-3 } },
-  "model": { "type": "gpt", "n_layer": 2, "n_head": 2, "n_embd": 16, "n_positions": 8, "vocab_size": 31 },
+  "model": { "type": "gpt", "n_layer": 4, "n_head": 2, "n_embd": 32, "n_positions": 8, "vocab_size": 31 },
   "data": { "type": "synthetic", "task": "tokens", "samples": 100 },
-  "training": { "max_steps": 4 },
+  "training": { "max_steps": 2 },
   "device": { "type": "cuda" }
 }
 JSON
@@ -48,6 +48,11 @@ status=0
       done
     done
   done
+} >"$work/rows"
+{
+  jq -r '"A GPT of \(.model.parameters) parameters, \(.steps.attempted) steps of 12 micro-batches; calls and elements of rank 0 over all steps:\n"' \
+    "$work/run/summary.json"
+  cat "$work/rows"
 } >"$work/table"
 
 awk -v table="$work/table" '
