@@ -72,7 +72,7 @@ if [ -n "$prefix" ]; then use_prefix "$prefix"; fi
 missing=$(missing_libraries)
 if [ -n "$missing" ]; then
   say "missing: ${missing//$'\n'/ }"
-  if timeout 120 "$root/scripts/install_packages.sh" tests >&2; then
+  if timeout 90 "$root/scripts/install_packages.sh" tests >&2; then
     passed+=(--note "scripts/install_packages.sh installed what was missing.")
   else
     passed+=(--note "Missing, and not to be installed here (no network or not root): ${missing//$'\n'/, }. \
