@@ -103,6 +103,7 @@ if [ -x "$binary" ]; then
   linked=$(
     ldd "$binary" >"$temporary/libraries"
     readelf -d "$binary" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | while read -r library; do
+      case $library in ld-linux*) continue ;; esac  # the loader, which ldd names by its path: libc6
       file=$(awk -v name="$library" '$1 == name { print $3 }' "$temporary/libraries")
       # dpkg knows some files without, some with /usr before them.
       dpkg -S "$(readlink -f "$file")" 2>/dev/null || dpkg -S "${file#/usr}" 2>/dev/null || echo "$library: not of a package"
