@@ -4,7 +4,7 @@
 #   scripts/docker/bootstrap.sh [SUITE [IMAGE]]     scripts/docker/bootstrap.sh bookworm localhost/debian:12-slim
 #
 # As in Debian's slim images, manuals, documents and translations are left out. Needs root and debootstrap. The
-# environment may say: MIRROR (http://deb.debian.org/debian; with a suite of Ubuntu http://archive.ubuntu.com/ubuntu),
+# environment may say: MIRROR (the first one of this machine's apt; a suite of Ubuntu on Debian needs it to be named),
 # CONTAINER_TOOL (docker, podman or buildah; else the first that is there).
 set -euo pipefail
 
@@ -21,14 +21,15 @@ command -v debootstrap >/dev/null || fail "debootstrap is missing (Debian: apt-g
 tool=$(container_tool) || exit 1
 
 ubuntu=0
-case $suite in jammy | noble) ubuntu=1 ;; esac
-if [ $ubuntu = 1 ]; then
-  mirror=${MIRROR:-http://archive.ubuntu.com/ubuntu}
-  components=main,universe
-else
-  mirror=${MIRROR:-http://deb.debian.org/debian}
-  components=main
-fi
+components=main
+case $suite in jammy | noble) ubuntu=1 components=main,universe ;; esac
+# shellcheck disable=SC2016  # apt's own placeholder
+mirror=${MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null | awk 'NR == 1')}
+mirror=${mirror%/}
+[ -n "$mirror" ] || fail "apt knows no mirror here: name one in MIRROR"
+case $ubuntu,$mirror in
+  1,*/debian) fail "$suite is a suite of Ubuntu, and $mirror a mirror of Debian: name one of Ubuntu in MIRROR" ;;
+esac
 
 root=$(mktemp -d "${TMPDIR:-/var/tmp}/zerotrain-base.XXXXXX")
 trap 'rm -rf --one-file-system "$root"' EXIT
