@@ -116,6 +116,15 @@ TEST_CASE("an activation that follows a product has the bits of an operation of 
     backward.activation_input = a.view(dtype);
     device.run(Stream::compute, backward);
     CHECK(same(out, apart));
+
+    // With both: what forward made of the input, beside the same gradient.
+    device.run(
+        Stream::compute,
+        ActivationForward{.in = a.view(dtype), .out = apart_active.view(dtype), .activation = Activation::gelu_new});
+    backward.activated = active.view(dtype);
+    device.run(Stream::compute, backward);
+    CHECK(same(out, apart));
+    CHECK(same(active, apart_active));
   }
 }
 

@@ -115,7 +115,9 @@ TEST_CASE("All stages agree on which fp16 steps overflow, and go on alike afterw
   }
 }
 
-TEST_CASE("All stages agree without clipping, untied, without biases, with dropout, with recomputed blocks") {
+TEST_CASE(
+    "All stages agree without clipping, untied, without biases, with dropout, with recomputed blocks, with logits in "
+    "parts") {
   for (const int ranks : {1, 2, 3}) {
     for (const DType dtype : all_dtypes) {
       Settings settings = with_batch(tiny_gpt(), 2, 2, ranks);
@@ -130,6 +132,8 @@ TEST_CASE("All stages agree without clipping, untied, without biases, with dropo
       settings.model.gpt.embd_pdrop = settings.model.gpt.resid_pdrop = settings.model.gpt.attn_pdrop = 0.1;
       require_stages_agree(settings, ranks);
       settings.checkpoint_every = 2;
+      require_stages_agree(settings, ranks);
+      settings.model.gpt.head_rows = 5;
       require_stages_agree(settings, ranks);
     }
   }

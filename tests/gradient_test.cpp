@@ -101,6 +101,7 @@ void require_gradients(const Settings& settings) {
 
 TEST_CASE("Gradients of a GPT are those of finite differences, over random shapes and variants") {
   std::mt19937 random(11);
+  std::mt19937 parts(12);  // of the logits
   const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
   for (int trial = 0; trial < 16; ++trial) {
     Settings settings = tiny_gpt();
@@ -113,6 +114,7 @@ TEST_CASE("Gradients of a GPT are those of finite differences, over random shape
     gpt.n_inner = pick(0, 1) == 0 ? 0 : pick(1, 30);
     gpt.bias = pick(0, 1) == 0;
     gpt.tie_word_embeddings = pick(0, 1) == 0;
+    gpt.head_rows = std::uniform_int_distribution<std::int64_t>(0, gpt.n_positions)(parts);
     gpt.initializer_range = 0.1;
     static const std::vector<std::string> activations = {"gelu_new", "gelu", "silu", "gelu_new"};
     gpt.activation_function = activations[static_cast<std::size_t>(trial) % activations.size()];

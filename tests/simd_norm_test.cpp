@@ -126,6 +126,7 @@ void check_backward(const Case& one, Random& random) {
   const std::vector<float> weight = rounded(one.vectors, normals(random, one.columns));
   const std::vector<float> d_weight_before = rounded(one.vectors, normals(random, one.columns));
   const std::vector<float> d_bias_before = rounded(one.vectors, normals(random, one.columns));
+  const std::vector<float> bias = rounded(one.vectors, normals(random, one.columns));
   std::vector<float> means;
   std::vector<float> rstds;
   for (std::int64_t r = 0; r < one.rows; ++r) {
@@ -153,13 +154,17 @@ void check_backward(const Case& one, Random& random) {
     if (one.with_delta) op.d_delta = d_delta.view();
     op.d_weight = d_weight.view();
     if (one.with_bias) op.d_bias = d_bias.view();
+    const Tensor bias_tensor(one.vectors, bias, setup.offset);
+    Tensor out(one.type, count, setup.offset);
+    if (one.with_bias) op.bias = bias_tensor.view();
+    op.out = out.view();
     op.add_weight = one.add_weight;
     op.add_bias = one.add_bias;
     op.rows = one.rows;
     op.columns = one.columns;
     op.dropout = one.dropout;
     setup.run(op);
-    if (setup.threads != 1) return collect(d_in, d_delta, d_weight, d_bias);
+    if (setup.threads != 1) return collect(d_in, d_delta, d_weight, d_bias, out);
     std::vector<double> weight_sums(static_cast<std::size_t>(one.columns));
     std::vector<double> weight_sizes = weight_sums;
     std::vector<double> bias_sums = weight_sums;
@@ -196,6 +201,9 @@ void check_backward(const Case& one, Random& random) {
                                      rs * (std::abs(g) + size_g / columns + std::abs(xhat) * size_g_xhat / columns) +
                                      (one.with_residual ? std::abs(residual[at]) : 0.0F));
         require_close(d_in.get(i), expected, one.type, 0.0, error);
+        const double scaled = xhat * weight[static_cast<std::size_t>(c)];
+        const double shift = one.with_bias ? bias[static_cast<std::size_t>(c)] : 0.0;
+        require_close(out.get(i), scaled + shift, one.type, 0.0, 3e-7 * (std::abs(scaled) + std::abs(shift)));
         if (one.with_delta) {
           const float factor = dropout_factor(one.dropout, i);
           REQUIRE(d_delta.get(i) == (factor == 0.0F ? 0.0F : round_to(one.type, d_in.get(i) * factor)));
@@ -217,11 +225,42 @@ void check_backward(const Case& one, Random& random) {
     };
     check_sums(d_weight, weight_sums, weight_sizes, d_weight_before, one.add_weight);
     if (one.with_bias) check_sums(d_bias, bias_sums, bias_sizes, d_bias_before, one.add_bias);
-    return collect(d_in, d_delta, d_weight, d_bias);
+    return collect(d_in, d_delta, d_weight, d_bias, out);
   });
 }
 
 }  // namespace
+
+TEST_CASE("the gradient of a layer norm finds forward's output again, to the bit") {
+  Random random(51);
+  for_instruction_sets([&] {
+    for (const DType type : all_dtypes) {
+      for (const DType vectors : {DType::f32, type}) {
+        for (const std::int64_t columns : {1, 7, 48, 515}) {
+          constexpr std::int64_t rows = 5;
+          const Tensor in(type, normals(random, rows * columns), 1);
+          const Tensor weight(vectors, normals(random, columns), 0);
+          const Tensor bias(vectors, normals(random, columns), 2);
+          Tensor forward_out(type, rows * columns, 0);
+          Tensor again(type, rows * columns, 3);
+          Tensor d_in(type, rows * columns, 0);
+          Tensor mean(DType::f32, rows, 0);
+          Tensor rstd(DType::f32, rows, 0);
+          LayerNormForward forward{.in = in.view(), .weight = weight.view(), .bias = bias.view()};
+          forward.out = forward_out.view(), forward.mean = mean.floats(), forward.rstd = rstd.floats();
+          forward.rows = rows, forward.columns = columns;
+          Setup{2, 0}.run(forward);
+          LayerNormBackward backward{.in = in.view(), .d_out = in.view(), .weight = weight.view()};
+          backward.mean = mean.floats(), backward.rstd = rstd.floats(), backward.d_in = d_in.view();
+          backward.bias = bias.view(), backward.out = again.view();
+          backward.rows = rows, backward.columns = columns;
+          Setup{2, 0}.run(backward);
+          for (std::int64_t i = 0; i < rows * columns; ++i) REQUIRE(again.get(i) == forward_out.get(i));
+        }
+      }
+    }
+  });
+}
 
 TEST_CASE("layer norm forward equals double precision for many shapes, dtypes and options") {
   const std::uint64_t seed = 50;

@@ -21,6 +21,7 @@ struct GptSettings {
   double embd_pdrop = 0.0, resid_pdrop = 0.0, attn_pdrop = 0.0;
   double layer_norm_epsilon = 1e-5;
   double initializer_range = 0.02;
+  std::int64_t head_rows = 0;  // positions whose logits are made at once; 0: by their memory (not a key of the config)
 };
 
 struct MlpSettings {

@@ -71,7 +71,7 @@ std::vector<ConstTensorView> outputs_of(const Operation& operation) {
                        return {op.sum, floats(op.mean, op.rows), floats(op.rstd, op.rows), op.out};
                      },
                      [](const LayerNormBackward& op) -> Views {
-                       return {op.d_in, op.d_delta, op.d_weight, op.d_bias};
+                       return {op.d_in, op.d_delta, op.d_weight, op.d_bias, op.out};
                      },
                      [](const ActivationForward& op) -> Views { return {op.out}; },
                      [](const ActivationBackward& op) -> Views { return {op.d_in}; },

@@ -76,6 +76,7 @@ struct Initialize {
 // With ldc = n, one of two things may follow at once (both tensors of out's dtype and shape, none of them `out`):
 //   activated (optional): activated = f(out), as ActivationForward would find it; out is written all the same.
 //   activation_input (optional): out = out * f'(activation_input), as ActivationBackward would; not with `add`.
+//     With it, `activated` is f(activation_input): what forward found and has not kept.
 // A device may use the product before it is rounded to out's dtype.
 struct MatMul {
   ConstTensorView a{}, b{};
@@ -142,6 +143,8 @@ struct LayerNormForward {
 // d_weight, d_bias (both optional): sums over rows in fp32, in an order fixed by the shape.
 // d_delta (optional): the gradient of forward's delta, dropout(d_in); without dropout it may be left out and
 // d_in used in its place.
+// out (optional): what forward stored as its out, computed again to the same bits, of in's dtype; needs forward's bias,
+// if it had one.
 struct LayerNormBackward {
   ConstTensorView in{};  // forward's sum (or in)
   ConstTensorView d_out{};
@@ -153,6 +156,8 @@ struct LayerNormBackward {
   TensorView d_delta{};
   TensorView d_weight{};
   TensorView d_bias{};
+  ConstTensorView bias{};
+  TensorView out{};
   bool add_weight = false, add_bias = false;
   std::int64_t rows = 0, columns = 0;
   Dropout dropout{};  // of delta, as in forward

@@ -13,6 +13,20 @@ std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
+// How many of `positions` have their logits in memory at once: all, if those take no more than `budget`; else equal
+// parts that keep to it. Each part is read once more into the head's gradient, so parts are not made smaller than that
+// costs next to nothing. sum_bytes: what the parts' sum takes beside a gradient of 16 bits; where that is more than
+// what parts save, there are none.
+std::int64_t head_rows(std::int64_t positions, std::int64_t bytes_per_row, std::int64_t sum_bytes) {
+  constexpr std::int64_t budget = std::int64_t{128} << 20;
+  constexpr std::int64_t fewest = 256;
+  const std::int64_t most = std::max(fewest, budget / std::max<std::int64_t>(1, bytes_per_row));
+  const std::int64_t parts = (positions + most - 1) / most;
+  if (parts <= 1) return positions;
+  const std::int64_t rows = round_up((positions + parts - 1) / parts, 16);
+  return sum_bytes < (positions - rows) * bytes_per_row ? rows : positions;
+}
+
 }  // namespace
 
 Gpt::Gpt(const GptSettings& settings, const std::vector<std::string>& freeze, std::int64_t checkpoint_every,
@@ -45,6 +59,7 @@ Gpt::Gpt(const GptSettings& settings, const std::vector<std::string>& freeze, st
   allocate_buffers(device, checkpoint_every, rows);
 }
 
+// Buffers that outlive the phases of a pass lie side by side, the others in the arena.
 void Gpt::allocate_buffers(Device& device, std::int64_t checkpoint_every, std::int64_t rows) {
   const std::int64_t C = settings_.n_embd;
   const auto activations = MemoryCategory::activations;
@@ -52,39 +67,36 @@ void Gpt::allocate_buffers(Device& device, std::int64_t checkpoint_every, std::i
   const auto stream = [&](const std::string& name) {
     return buffers_.tensor(device, activations, name, positions * C, precision_.activation);
   };
-  const auto operand = [&](const std::string& name, std::int64_t width) {
-    return buffers_.tensor(device, activations, name, positions * width, precision_.compute);
+  const auto is_recomputed = [&](std::int64_t index) {
+    return checkpoint_every > 0 && (index + 1) % checkpoint_every == 0;
   };
+  const std::string shared_name = "h.recomputed";
+  const bool recomputes = checkpoint_every > 0 && checkpoint_every <= settings_.n_layer;
   Block recomputed;
-  for (std::size_t index = 0; index < static_cast<std::size_t>(settings_.n_layer); ++index) {
+  recomputed.recomputed = true;
+  add_shared_buffers(positions);
+  if (recomputes) {
+    add_tensors(recomputed, shared_name,
+                [&](TensorView& view, const std::string& tensor, std::int64_t width, DType dtype) {
+                  arena_.add(view, tensor, positions * width, dtype, in_forward | in_block_backward);
+                });
+  }
+  arena_.allocate(device, activations, "shared by the phases of a pass");
+  if (recomputes) allocate_statistics(device, recomputed, shared_name, positions);
+  for (std::int64_t index = 0; index < settings_.n_layer; ++index) {
     const std::string name = "h." + std::to_string(index);
-    if (checkpoint_every > 0 && (static_cast<std::int64_t>(index) + 1) % checkpoint_every == 0) {
-      if (!recomputed.recomputed) recomputed = allocate_block(device, "h.recomputed", rows);
-      recomputed.recomputed = true;
-      blocks_.push_back(recomputed);
-    } else {
-      blocks_.push_back(allocate_block(device, name, rows));
-    }
+    blocks_.push_back(is_recomputed(index) ? recomputed : allocate_block(device, name, positions));
     blocks_.back().stream = stream(name + ".input");
   }
   final_stream_ = stream("ln_f.input");
-  final_norm_ = operand("ln_f.output", C);
+  final_norm_ = buffers_.tensor(device, activations, "ln_f.output", positions * C, precision_.compute);
   final_mean_ = buffers_.floats(device, activations, "ln_f.mean", positions);
   final_rstd_ = buffers_.floats(device, activations, "ln_f.rstd", positions);
-  logits_stride_ = round_up(settings_.vocab_size, 16);
-  logits_ = operand("logits", logits_stride_);
   losses_ = buffers_.floats(device, activations, "losses", positions);
   next_token_logits_ = buffers_.floats(device, activations, "next_token_logits", settings_.vocab_size);
-  delta_ = stream("sublayer.output");
   d_stream_ = stream("gradient.stream");
-  d_norm_ = stream("gradient.norm");
   d_delta_ = settings_.resid_pdrop > 0.0 ? stream("gradient.sublayer") : d_stream_;
-  d_attention_ = operand("gradient.attention", C);
-  d_qkv_ = operand("gradient.qkv", 3 * C);
-  d_hidden_ = operand("gradient.hidden", settings_.n_inner);
   if (!precision_.casts_operands()) return;
-  normed_ = stream("norm.output");
-  d_operand_ = operand("gradient.sublayer.cast", C);
   std::int64_t largest = 0;
   for (const UnitSpec& unit : names_.units) {
     for (const TensorSpec& tensor : unit.tensors) largest = std::max(largest, tensor.count());
@@ -92,26 +104,64 @@ void Gpt::allocate_buffers(Device& device, std::int64_t checkpoint_every, std::i
   cast_weight_ = buffers_.tensor(device, activations, "weights cast for products", largest, precision_.compute);
 }
 
-Gpt::Block Gpt::allocate_block(Device& device, const std::string& name, std::int64_t rows) {
-  const std::int64_t positions = rows * settings_.n_positions;
-  const auto activations = MemoryCategory::activations;
-  const auto wide = [&](const char* what, std::int64_t width) {
-    return buffers_.tensor(device, activations, name + what, positions * width, precision_.compute);
+void Gpt::add_shared_buffers(std::int64_t positions) {
+  const std::int64_t C = settings_.n_embd;
+  const std::int64_t I = settings_.n_inner;
+  const std::int64_t V = settings_.vocab_size;
+  const auto stream = [&](TensorView& view, const char* name, Phases phases) {
+    arena_.add(view, name, positions * C, precision_.activation, phases);
   };
+  const auto operand = [&](TensorView& view, const char* name, std::int64_t width, Phases phases) {
+    arena_.add(view, name, positions * width, precision_.compute, phases);
+  };
+  logits_stride_ = round_up(V, 16);
+  const bool rounds_gradient = precision_.gradient != DType::f32;
+  head_rows_ = settings_.head_rows > 0
+                   ? std::min(settings_.head_rows, positions)
+                   : head_rows(positions, logits_stride_ * static_cast<std::int64_t>(size_of(precision_.compute)),
+                               rounds_gradient ? V * C * static_cast<std::int64_t>(sizeof(float)) : 0);
+  arena_.add(logits_, "logits", head_rows_ * logits_stride_, precision_.compute, in_head);
+  if (head_rows_ < positions && rounds_gradient) {
+    arena_.add(d_head_, "gradient.head", V * C, DType::f32, in_head);
+  }
+  stream(delta_, "sublayer.output", in_forward | in_block_backward);
+  operand(norm_, "norm.output.operand", C, in_forward | in_block_backward);
+  if (activates()) operand(active_, "mlp.activation", I, in_forward | in_mlp_backward);
+  stream(d_norm_, "gradient.norm", in_head | in_block_backward);
+  operand(d_hidden_, "gradient.hidden", I, in_mlp_backward);
+  operand(d_attention_, "gradient.attention", C, in_attention_backward);
+  operand(d_qkv_, "gradient.qkv", 3 * C, in_attention_backward);
+  if (!precision_.casts_operands()) return;
+  stream(normed_, "norm.output", in_forward | in_block_backward);
+  operand(d_operand_, "gradient.sublayer.cast", C, in_block_backward);
+}
+
+// The large tensors of a block, by add(view, name, width, dtype).
+template <typename Add>
+void Gpt::add_tensors(Block& block, const std::string& name, const Add& add) const {
+  add(block.qkv, name + ".attn.qkv", 3 * settings_.n_embd, precision_.compute);
+  add(block.attention, name + ".attn.output", settings_.n_embd, precision_.compute);
+  add(block.middle, name + ".ln_2.input", settings_.n_embd, precision_.activation);
+  add(block.hidden, name + ".mlp.hidden", settings_.n_inner, precision_.compute);
+}
+
+void Gpt::allocate_statistics(Device& device, Block& block, const std::string& name, std::int64_t positions) {
+  const auto floats = [&](const char* what, std::int64_t width) {
+    return buffers_.floats(device, MemoryCategory::activations, name + what, positions * width);
+  };
+  block.mean_1 = floats(".ln_1.mean", 1);
+  block.rstd_1 = floats(".ln_1.rstd", 1);
+  block.mean_2 = floats(".ln_2.mean", 1);
+  block.rstd_2 = floats(".ln_2.rstd", 1);
+  block.log_sum_exp = floats(".attn.log_sum_exp", settings_.n_head);
+}
+
+Gpt::Block Gpt::allocate_block(Device& device, const std::string& name, std::int64_t positions) {
   Block block;
-  block.norm_1 = wide(".ln_1.output", settings_.n_embd);
-  block.qkv = wide(".attn.qkv", 3 * settings_.n_embd);
-  block.attention = wide(".attn.output", settings_.n_embd);
-  block.middle =
-      buffers_.tensor(device, activations, name + ".ln_2.input", positions * settings_.n_embd, precision_.activation);
-  block.norm_2 = wide(".ln_2.output", settings_.n_embd);
-  block.hidden = wide(".mlp.hidden", settings_.n_inner);
-  block.active = activation_ == Activation::identity ? block.hidden : wide(".mlp.activation", settings_.n_inner);
-  block.mean_1 = buffers_.floats(device, activations, name + ".ln_1.mean", positions);
-  block.rstd_1 = buffers_.floats(device, activations, name + ".ln_1.rstd", positions);
-  block.mean_2 = buffers_.floats(device, activations, name + ".ln_2.mean", positions);
-  block.rstd_2 = buffers_.floats(device, activations, name + ".ln_2.rstd", positions);
-  block.log_sum_exp = buffers_.floats(device, activations, name + ".attn.log_sum_exp", positions * settings_.n_head);
+  add_tensors(block, name, [&](TensorView& view, const std::string& tensor, std::int64_t width, DType dtype) {
+    view = buffers_.tensor(device, MemoryCategory::activations, tensor, positions * width, dtype);
+  });
+  allocate_statistics(device, block, name, positions);
   return block;
 }
 
@@ -123,6 +173,11 @@ void Gpt::cast_norm(const PassContext& pass, TensorView operand) const {
 
 ConstTensorView Gpt::d_sublayer(const PassContext& pass) const {
   return as_operand(pass.device, d_delta_.part(0, positions(pass) * settings_.n_embd), d_operand_);
+}
+
+std::string Gpt::activation_at(const void* address) const {
+  const std::string shared = arena_.name_at(address, phase_);
+  return shared.empty() ? buffers_.name_at(address) : shared;
 }
 
 const std::vector<int>& Gpt::order(Pass pass) const {

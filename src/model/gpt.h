@@ -4,6 +4,7 @@
 // Shapes: B sequences of a micro-batch, T = n_positions, C = n_embd, I = n_inner, H = n_head, V = vocabulary.
 #pragma once
 
+#include "model/arena.h"
 #include "model/gpt_units.h"
 #include "model/layers.h"
 #include "model/model.h"
@@ -19,21 +20,24 @@ class Gpt final : public Model {
 
   const std::vector<UnitSpec>& units() const override { return names_.units; }
   const std::vector<int>& order(Pass pass) const override;
-  LossView forward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& step,
-                   bool training) override;
-  void backward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& step) override;
+  void forward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& step) override;
+  LossView backward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch,
+                    const StepInfo& step) override;
+  LossView evaluate(Device& device, ParameterAccess& parameters, const DeviceBatch& batch,
+                    const StepInfo& step) override;
   const float* next_token_logits(Device& device, ParameterAccess& parameters, const std::int32_t* tokens,
                                  std::int64_t length) override;
-  std::string activation_at(const void* address) const override { return buffers_.name_at(address); }
+  std::string activation_at(const void* address) const override;
   double flops_per_row() const override;
 
  private:
-  // What backward needs of a block. A recomputed block owns `stream` only and shares the rest with its like.
+  // What backward needs of a block; what is quickly computed again, the outputs of norms and of the activation, is not
+  // kept. A recomputed block owns `stream` only and shares the rest with its like.
   struct Block {
-    TensorView stream;                  // [B, T, C]: the residual stream as it enters the block
-    TensorView norm_1, qkv, attention;  // [B, T, C], [B, T, 3, C], [B, T, C]
-    TensorView middle, norm_2;          // [B, T, C]: the stream after attention, and its norm
-    TensorView hidden, active;          // [B, T, I]: before and after the activation
+    TensorView stream;          // [B, T, C]: the residual stream as it enters the block
+    TensorView qkv, attention;  // [B, T, 3, C], [B, T, C]
+    TensorView middle;          // [B, T, C]: the stream after attention
+    TensorView hidden;          // [B, T, I]: before the activation
     float *mean_1 = nullptr, *rstd_1 = nullptr, *mean_2 = nullptr, *rstd_2 = nullptr;  // [B, T]
     float* log_sum_exp = nullptr;                                                      // [B, H, T]
     bool recomputed = false;
@@ -48,8 +52,17 @@ class Gpt final : public Model {
     bool training;
   };
 
-  Block allocate_block(Device& device, const std::string& name, std::int64_t rows);
+  // Phases of a pass, for the buffers that several of them share.
+  static constexpr Phases in_forward = 1, in_head = 2, in_mlp_backward = 4, in_attention_backward = 8;
+  static constexpr Phases in_block_backward = in_mlp_backward | in_attention_backward;
+
+  template <typename Add>
+  void add_tensors(Block& block, const std::string& name, const Add& add) const;
+  void allocate_statistics(Device& device, Block& block, const std::string& name, std::int64_t positions);
+  Block allocate_block(Device& device, const std::string& name, std::int64_t positions);
   void allocate_buffers(Device& device, std::int64_t checkpoint_every, std::int64_t rows);
+  void add_shared_buffers(std::int64_t positions);
+  bool activates() const { return activation_ != Activation::identity; }
   std::int64_t positions(const PassContext& pass) const { return pass.batch.rows * settings_.n_positions; }
   Linear linear(const PassContext& pass, std::int64_t inputs, std::int64_t outputs) const {
     return {positions(pass), inputs, outputs};
@@ -86,11 +99,15 @@ class Gpt final : public Model {
   void final_norm_forward(const PassContext& pass);
   void blocks_forward(const PassContext& pass);
 
+  // The loss, head_rows_ positions at a time; in training also the gradients of the head's weight and of its input.
+  LossView head_loss(const PassContext& pass);
   void head_backward(const PassContext& pass);
   void block_backward(const PassContext& pass, std::size_t index);
-  // before: what x is the activation of, if it is.
-  void linear_backward(const PassContext& pass, int unit, int weight, int bias, const Linear& shape, ConstTensorView x,
-                       ConstTensorView d_y, TensorView d_x, ConstTensorView before = {});
+  void mlp_backward(const PassContext& pass, std::size_t index);
+  void attention_backward(const PassContext& pass, std::size_t index);
+  void linear_backward_parameters(const PassContext& pass, int unit, int weight, int bias, const Linear& shape,
+                                  ConstTensorView x, ConstTensorView d_y);
+  // Also computes the norm's output again, into norm_.
   void norm_backward(const PassContext& pass, int unit, int weight, int bias, LayerNormBackward operation);
   void embedding_backward(const PassContext& pass);
 
@@ -103,13 +120,19 @@ class Gpt final : public Model {
   std::size_t first_trained_block_ = 0;  // going back ends there, as nothing below it has gradients
 
   NamedBuffers buffers_;
+  Arena arena_;
+  Phases phase_ = in_forward;
   std::vector<Block> blocks_;
   TensorView final_stream_, final_norm_;  // [B, T, C]
   float *final_mean_ = nullptr, *final_rstd_ = nullptr;
-  TensorView logits_;                   // [B, T, stride]: logits, then their gradients
+  TensorView logits_;                   // [head_rows, stride]: logits, then their gradients
+  TensorView d_head_;                   // [V, C] in fp32: the head's gradient, where parts of it must not be rounded
   std::int64_t logits_stride_ = 0;      // elements: V rounded up, so that rows start at whole vectors
+  std::int64_t head_rows_ = 0;          // positions whose logits are in memory at once
   float* losses_ = nullptr;             // [B, T]
   float* next_token_logits_ = nullptr;  // [V]
+  TensorView norm_;                     // [B, T, C]: a norm's output as products read it
+  TensorView active_;                   // [B, T, I]: an activation's output
   TensorView delta_;                    // [B, T, C]: what a sub-layer adds to the stream
   TensorView d_stream_, d_norm_;        // [B, T, C]
   TensorView d_delta_;                  // [B, T, C]; d_stream_ itself without residual dropout

@@ -3,35 +3,23 @@
 
 namespace zt {
 
-LossView Gpt::forward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& step,
-                      bool training) {
-  const PassContext pass{device, parameters, batch, step, training};
+void Gpt::forward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& step) {
+  const PassContext pass{device, parameters, batch, step, true};
   blocks_forward(pass);
-  const std::int64_t V = settings_.vocab_size;
-  device.run(Stream::compute, MatMul{.a = final_norm_,
-                                     .b = weight(pass, names_.head_unit, names_.head_weight),
-                                     .out = logits_,
-                                     .m = positions(pass),
-                                     .n = V,
-                                     .k = settings_.n_embd,
-                                     .lda = settings_.n_embd,
-                                     .ldb = settings_.n_embd,
-                                     .ldc = logits_stride_,
-                                     .transpose_b = true});
   parameters.release(names_.head_unit);
-  device.run(Stream::compute, CrossEntropy{.logits = logits_,
-                                           .targets = batch.targets,
-                                           .losses = losses_,
-                                           .d_logits = training ? logits_ : TensorView{},
-                                           .rows = positions(pass),
-                                           .vocabulary = V,
-                                           .stride = logits_stride_,
-                                           .scale = step.gradient_scale});
-  return {losses_, nullptr, positions(pass)};
+}
+
+LossView Gpt::evaluate(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& step) {
+  const PassContext pass{device, parameters, batch, step, false};
+  blocks_forward(pass);
+  const LossView loss = head_loss(pass);
+  parameters.release(names_.head_unit);
+  return loss;
 }
 
 // Everything up to the final norm; the head's unit stays acquired.
 void Gpt::blocks_forward(const PassContext& pass) {
+  phase_ = in_forward;
   pass.parameters.begin(pass.training ? Pass::training_forward : Pass::inference);
   embedding_forward(pass);
   for (std::size_t index = 0; index < blocks_.size(); ++index) {
@@ -73,7 +61,7 @@ void Gpt::norm_1_forward(const PassContext& pass, std::size_t index, ConstTensor
                         .sum = delta ? block.stream : TensorView{},
                         .weight = parameter(pass, unit, names_.norm_1_weight),
                         .bias = parameter(pass, unit, names_.norm_1_bias),
-                        .out = norm_target(block.norm_1),
+                        .out = norm_target(norm_),
                         .mean = block.mean_1,
                         .rstd = block.rstd_1,
                         .rows = positions(pass),
@@ -81,7 +69,7 @@ void Gpt::norm_1_forward(const PassContext& pass, std::size_t index, ConstTensor
                         .epsilon = static_cast<float>(settings_.layer_norm_epsilon)};
   if (delta) norm.dropout = output_dropout(pass, drop_mlp_output(index - 1));
   pass.device.run(Stream::compute, norm);
-  cast_norm(pass, block.norm_1);
+  cast_norm(pass, norm_);
 }
 
 void Gpt::block_forward(const PassContext& pass, std::size_t index, bool recompute) {
@@ -92,7 +80,7 @@ void Gpt::block_forward(const PassContext& pass, std::size_t index, bool recompu
   const std::int64_t I = settings_.n_inner;
   const std::int64_t T = settings_.n_positions;
 
-  linear_forward(device, linear(pass, C, 3 * C), block.norm_1, weight(pass, unit, names_.qkv_weight),
+  linear_forward(device, linear(pass, C, 3 * C), norm_, weight(pass, unit, names_.qkv_weight),
                  parameter(pass, unit, names_.qkv_bias), block.qkv);
   device.run(Stream::compute,
              AttentionForward{.qkv = block.qkv,
@@ -111,20 +99,20 @@ void Gpt::block_forward(const PassContext& pass, std::size_t index, bool recompu
                                                .sum = block.middle,
                                                .weight = parameter(pass, unit, names_.norm_2_weight),
                                                .bias = parameter(pass, unit, names_.norm_2_bias),
-                                               .out = norm_target(block.norm_2),
+                                               .out = norm_target(norm_),
                                                .mean = block.mean_2,
                                                .rstd = block.rstd_2,
                                                .rows = positions(pass),
                                                .columns = C,
                                                .epsilon = static_cast<float>(settings_.layer_norm_epsilon),
                                                .dropout = output_dropout(pass, drop_attention_output(index))});
-  cast_norm(pass, block.norm_2);
-  linear_forward(device, linear(pass, C, I), block.norm_2, weight(pass, unit, names_.fc_weight),
+  cast_norm(pass, norm_);
+  linear_forward(device, linear(pass, C, I), norm_, weight(pass, unit, names_.fc_weight),
                  parameter(pass, unit, names_.fc_bias), block.hidden, activation_,
-                 activation_ == Activation::identity ? TensorView{} : block.active);
-  if (recompute) return;
-  linear_forward(device, linear(pass, I, C), block.active, weight(pass, unit, names_.projection_weight),
-                 parameter(pass, unit, names_.projection_bias), delta_);
+                 activates() && !recompute ? active_ : TensorView{});
+  if (recompute) return;  // the backward pass finds the activation's output itself
+  linear_forward(device, linear(pass, I, C), activates() ? active_ : block.hidden,
+                 weight(pass, unit, names_.projection_weight), parameter(pass, unit, names_.projection_bias), delta_);
 }
 
 void Gpt::final_norm_forward(const PassContext& pass) {

@@ -33,7 +33,7 @@ double product_flops_per_parameter(const TensorSpec& weight, bool backward_reach
 }
 
 void linear_backward_input(Device& device, const Linear& shape, ConstTensorView weight, ConstTensorView d_y,
-                           TensorView d_x, Activation activation, ConstTensorView before) {
+                           TensorView d_x, Activation activation, ConstTensorView before, TensorView active) {
   if (!d_x) return;
   device.run(Stream::compute, MatMul{.a = d_y,
                                      .b = weight,
@@ -44,6 +44,7 @@ void linear_backward_input(Device& device, const Linear& shape, ConstTensorView 
                                      .lda = shape.outputs,
                                      .ldb = shape.inputs,
                                      .ldc = shape.inputs,
+                                     .activated = active ? active.part(0, shape.rows * shape.inputs) : active,
                                      .activation_input = before ? before.part(0, shape.rows * shape.inputs) : before,
                                      .activation = activation});
 }

@@ -22,9 +22,11 @@ void linear_forward(Device& device, const Linear& shape, ConstTensorView x, Cons
 // `values` as products read them: themselves, or cast into `cast` if that is given.
 ConstTensorView as_operand(Device& device, ConstTensorView values, TensorView cast);
 
-// d_x = d_y W (left out if d_x is empty). With `before`, x was activation(before), and d_x becomes its gradient.
+// d_x = d_y W (left out if d_x is empty). With `before`, x was activation(before), and d_x becomes the gradient of
+// `before`; with `active` besides, x is computed again into it.
 void linear_backward_input(Device& device, const Linear& shape, ConstTensorView weight, ConstTensorView d_y,
-                           TensorView d_x, Activation activation = Activation::identity, ConstTensorView before = {});
+                           TensorView d_x, Activation activation = Activation::identity, ConstTensorView before = {},
+                           TensorView active = {});
 // d_W = d_y^T x; nothing if the weight is frozen.
 void linear_backward_weight(Device& device, const Linear& shape, ConstTensorView x, ConstTensorView d_y,
                             GradientView d_weight);

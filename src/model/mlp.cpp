@@ -75,9 +75,18 @@ ConstTensorView Mlp::weight(Device& device, ParameterAccess& parameters, std::si
   return as_operand(device, parameters.parameter(static_cast<int>(layer), 0), cast_weight_);
 }
 
-LossView Mlp::forward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& step,
-                      bool training) {
-  parameters.begin(training ? Pass::training_forward : Pass::inference);
+void Mlp::forward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& /*step*/) {
+  parameters.begin(Pass::training_forward);
+  layers_forward(device, parameters, batch);
+}
+
+LossView Mlp::evaluate(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& step) {
+  parameters.begin(Pass::inference);
+  layers_forward(device, parameters, batch);
+  return loss(device, batch, step, {});
+}
+
+void Mlp::layers_forward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch) {
   const std::int64_t inputs = settings_.layers.front();
   const ConstTensorView features(batch.features, batch.rows * inputs, DType::f32);
   device.run(Stream::compute, Cast{.in = features, .out = input_.part(0, batch.rows * inputs)});
@@ -94,9 +103,10 @@ LossView Mlp::forward(Device& device, ParameterAccess& parameters, const DeviceB
     parameters.release(unit);
     if (layer + 1 < layers()) x = active_[layer];
   }
+}
 
+LossView Mlp::loss(Device& device, const DeviceBatch& batch, const StepInfo& step, TensorView d_prediction) {
   const std::int64_t outputs = settings_.layers.back();
-  const TensorView d_prediction = training ? gradient_[0] : TensorView{};
   if (cross_entropy_) {
     device.run(Stream::compute, CrossEntropy{.logits = linear_.back(),
                                              .targets = batch.targets,
@@ -120,8 +130,9 @@ LossView Mlp::forward(Device& device, ParameterAccess& parameters, const DeviceB
   return {losses_, correct_, batch.rows};
 }
 
-void Mlp::backward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& /*step*/) {
+LossView Mlp::backward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& step) {
   parameters.begin(Pass::backward);
+  const LossView result = loss(device, batch, step, gradient_[0]);
   TensorView d_y = gradient_[0];
   TensorView d_x = gradient_[1];
   for (std::size_t layer = layers(); layer-- > first_trained_;) {
@@ -140,6 +151,7 @@ void Mlp::backward(Device& device, ParameterAccess& parameters, const DeviceBatc
     parameters.gradients_ready(unit);
     std::swap(d_y, d_x);
   }
+  return result;
 }
 
 const float* Mlp::next_token_logits(Device& /*device*/, ParameterAccess& /*parameters*/, const std::int32_t* /*tokens*/,

@@ -15,9 +15,11 @@ class Mlp final : public Model {
 
   const std::vector<UnitSpec>& units() const override { return units_; }
   const std::vector<int>& order(Pass pass) const override;
-  LossView forward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& step,
-                   bool training) override;
-  void backward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& step) override;
+  void forward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& step) override;
+  LossView backward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch,
+                    const StepInfo& step) override;
+  LossView evaluate(Device& device, ParameterAccess& parameters, const DeviceBatch& batch,
+                    const StepInfo& step) override;
   const float* next_token_logits(Device& device, ParameterAccess& parameters, const std::int32_t* tokens,
                                  std::int64_t length) override;
   std::string activation_at(const void* address) const override { return buffers_.name_at(address); }
@@ -28,6 +30,10 @@ class Mlp final : public Model {
   Linear shape(std::size_t layer, std::int64_t rows) const {
     return {rows, settings_.layers[layer], settings_.layers[layer + 1]};
   }
+
+  void layers_forward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch);
+  // Of the predictions; with their gradient, if it is wanted.
+  LossView loss(Device& device, const DeviceBatch& batch, const StepInfo& step, TensorView d_prediction);
 
   // The layer's weights in the format that products read.
   ConstTensorView weight(Device& device, ParameterAccess& parameters, std::size_t layer) const;

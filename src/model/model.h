@@ -45,11 +45,15 @@ class Model {
   virtual const std::vector<UnitSpec>& units() const = 0;
   virtual const std::vector<int>& order(Pass pass) const = 0;
 
-  // Forward with loss. In training it keeps what backward needs, and the gradient of the loss.
-  virtual LossView forward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& step,
-                           bool training) = 0;
-  virtual void backward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch,
-                        const StepInfo& step) = 0;
+  // Training: forward computes what the loss is made of and keeps what backward needs; backward computes the loss and
+  // all gradients. The loss belongs to backward because scores and their gradients may be made part by part, so that
+  // they are never whole in memory.
+  virtual void forward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& step) = 0;
+  virtual LossView backward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch,
+                            const StepInfo& step) = 0;
+  // Forward with loss, without dropout.
+  virtual LossView evaluate(Device& device, ParameterAccess& parameters, const DeviceBatch& batch,
+                            const StepInfo& step) = 0;
 
   // Scores of every output after the last of `length` tokens (gpt only): [vocabulary], fp32, in device memory.
   virtual const float* next_token_logits(Device& device, ParameterAccess& parameters, const std::int32_t* tokens,

@@ -107,8 +107,7 @@ void Session::run_micro_steps(Device& device, double scale, Purpose purpose) {
     engine_->begin_micro_step(k);
     {
       const PhaseClock::Span span(clock_, seconds_.forward);
-      const LossView loss = model_->forward(device, *engine_, micro_batch, step, true);
-      sums_->add_losses(loss.losses, loss.count);
+      model_->forward(device, *engine_, micro_batch, step);
     }
     {
       // While the device is at work: the next one, of this step or of the next.
@@ -117,7 +116,8 @@ void Session::run_micro_steps(Device& device, double scale, Purpose purpose) {
       feeder_->prefetch(training_.get(), first_sample() + (last ? batch.train : 0), micro_batch_of(last ? 0 : k + 1));
     }
     const PhaseClock::Span span(clock_, seconds_.backward);
-    model_->backward(device, *engine_, micro_batch, step);
+    const LossView loss = model_->backward(device, *engine_, micro_batch, step);
+    sums_->add_losses(loss.losses, loss.count);
   }
 }
 
@@ -218,7 +218,7 @@ EvaluationResult Session::evaluate() {
     if (validation_ && validation_->valid(first_sample) == 0) break;
     for (std::int64_t k = 0; k < settings_.batch.accumulation; ++k) {
       const BatchFeeder::Fed fed = feeder_->take(validation_.get(), first_sample, micro_batch_of(k));
-      const LossView loss = model_->forward(device_, *engine_, fed.batch, step, false);
+      const LossView loss = model_->evaluate(device_, *engine_, fed.batch, step);
       sums_->add_losses(loss.losses, loss.count);
       totals[0] += fed.valid;
       if (loss.correct == nullptr) continue;
@@ -275,7 +275,7 @@ void Session::measure_pass(Device& device) {
   engine_->begin_step();
   engine_->begin_micro_step(0);
   const DeviceBatch batch = feeder_->last();
-  model_->forward(device, *engine_, batch, step, true);
+  model_->forward(device, *engine_, batch, step);
   model_->backward(device, *engine_, batch, step);
 }
 

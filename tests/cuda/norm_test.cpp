@@ -58,7 +58,7 @@ void check_forward(const Case& one) {
 }
 
 struct Backward {
-  std::vector<double> d_in, d_delta, d_weight, d_bias;
+  std::vector<double> d_in, d_delta, d_weight, d_bias, out;
 };
 
 Backward backward(Workbench& bench, const Case& one) {
@@ -78,12 +78,15 @@ Backward backward(Workbench& bench, const Case& one) {
   if (one.with_delta) op.d_delta = shifted_output(bench, count, one.type, one.offset);
   op.d_weight = tensor(one.columns, 6, one.vectors);
   if (one.with_bias) op.d_bias = tensor(one.columns, 7, one.vectors);
+  if (one.with_bias) op.bias = tensor(one.columns, 8, one.vectors);
+  op.out = shifted_output(bench, count, one.type, one.offset);
   op.add_weight = op.add_bias = one.add;
   op.rows = one.rows;
   op.columns = one.columns;
   op.dropout = dropout_of(one);
   bench.run(op);
-  return {bench.read(op.d_in), bench.read(op.d_delta), bench.read(op.d_weight), bench.read(op.d_bias)};
+  return {bench.read(op.d_in), bench.read(op.d_delta), bench.read(op.d_weight), bench.read(op.d_bias),
+          bench.read(op.out)};
 }
 
 void check_backward(const Case& one) {
@@ -92,6 +95,7 @@ void check_backward(const Case& one) {
   // Each element is of order 1; means of C terms below 2; a rounding on each side.
   const double u = unit_roundoff(one.type);
   check_close(gpu.d_in, cpu.d_in, 2.0 * u, 64.0 * 0x1p-24);
+  check_close(gpu.out, cpu.out, 2.0 * u, 16.0 * 0x1p-24);
   const double scale = one.dropout > 0.0F ? 1.0 / (1.0 - static_cast<double>(one.dropout)) : 1.0;
   check_close(gpu.d_delta, cpu.d_delta, 4.0 * u, 64.0 * scale * 0x1p-24 + 2.0 * u * 64.0 * 0x1p-24);
   // What is dropped is dropped on both.

@@ -20,7 +20,7 @@ struct ProductCase {
   std::int64_t offset = 0;   // elements that all operands start after their buffers
   double scale = 1.0;        // of a and b
   Activation activation = Activation::identity;
-  enum class Follows { nothing, activated, derivative } follows = Follows::nothing;
+  enum class Follows { nothing, activated, derivative, both } follows = Follows::nothing;
 };
 
 inline std::string text_of(const ProductCase& c) {
@@ -55,8 +55,11 @@ inline std::vector<double> product_results(Workbench& bench, const ProductCase& 
             .add = c.add};
   if (c.has_bias) op.bias = operand(1, c.n, c.bias, 4, 1.0);
   op.activation = c.activation;
-  if (c.follows == ProductCase::Follows::activated) op.activated = bench.output(c.m * c.n, c.out);
-  if (c.follows == ProductCase::Follows::derivative) op.activation_input = operand(c.m, c.n, c.out, 5, 3.0);
+  const bool derivative = c.follows == ProductCase::Follows::derivative || c.follows == ProductCase::Follows::both;
+  if (c.follows != ProductCase::Follows::nothing && c.follows != ProductCase::Follows::derivative) {
+    op.activated = bench.output(c.m * c.n, c.out);
+  }
+  if (derivative) op.activation_input = operand(c.m, c.n, c.out, 5, 3.0);
   bench.run(op);
   std::vector<double> all = bench.read(op.out);
   if (op.activated) {
@@ -108,7 +111,8 @@ inline void check_biases() {
 
 inline void check_activations() {
   for (const GpuOptions options : {GpuOptions{}, GpuOptions{.gelu_epilogue = true}}) {
-    for (const auto follows : {ProductCase::Follows::activated, ProductCase::Follows::derivative}) {
+    for (const auto follows :
+         {ProductCase::Follows::activated, ProductCase::Follows::derivative, ProductCase::Follows::both}) {
       for (const ProductFormats formats : product_formats) {
         ProductCase c{.m = 6, .n = 16, .k = 8, .in = formats.in, .out = formats.out, .bias = formats.out};
         c.activation = Activation::gelu_new;

@@ -41,19 +41,6 @@ void* allocate_zeroed(std::int64_t bytes) {
   return data;
 }
 
-// What a product's activation leaves to do: the same as an operation of its own, which needs no scratch.
-void run_activation(const MatMul& op, Context& context) {
-  const std::int64_t count = op.m * op.n;
-  if (op.activated) {
-    cpu::run(ActivationForward{.in = op.out.part(0, count), .out = op.activated, .activation = op.activation}, context);
-  }
-  if (op.activation_input) {
-    const TensorView out = op.out.part(0, count);
-    cpu::run(ActivationBackward{.in = op.activation_input, .d_out = out, .d_in = out, .activation = op.activation},
-             context);
-  }
-}
-
 void free_memory(void* data, std::int64_t bytes) {
   if (bytes < large_allocation) {
     std::free(data);
@@ -136,8 +123,7 @@ void CpuDevice::run(Stream, const Operation& operation) {
   std::visit(
       [&]<typename T>(const T& op) {
         if constexpr (std::is_same_v<T, MatMul>) {
-          run_matmul(op, context);  // these two see for themselves that their scratch is there
-          run_activation(op, context);
+          run_matmul(op, context);  // this and attention see for themselves that their scratch is there
         } else if constexpr (is_attention<T>) {
           run_attention(op, context);
         } else {

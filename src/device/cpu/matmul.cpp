@@ -110,6 +110,20 @@ Product product_for(const MatMul& op, const Plan& plan, std::int64_t rows, std::
 
 bool is_empty(const MatMul& op) { return op.m <= 0 || op.n <= 0; }
 
+// The activation of a finished block of `out`, while it is in the cache.
+void activate_block(const MatMul& op, std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns) {
+  const DType dtype = op.out.dtype;
+  const std::int64_t at = row * op.ldc + column;
+  const auto in = [&](const ConstTensorView& view) { return element(dtype, view.data, at); };
+  const auto out = [&](const TensorView& view) { return view ? element(dtype, view.data, at) : nullptr; };
+  if (op.activation_input) {
+    activation_gradient_panel(op.activation, dtype, in(op.activation_input), out(op.out), out(op.activated), op.ldc,
+                              rows, columns);
+  } else if (op.activated) {
+    activate_panel(op.activation, dtype, out(op.out), out(op.activated), op.ldc, rows, columns);
+  }
+}
+
 // k = 0: zeros plus bias, through the same rounding and adding as any other product.
 void run_without_depth(const MatMul& op, Context& context) {
   constexpr std::int64_t columns_at_once = 256;
@@ -122,6 +136,7 @@ void run_without_depth(const MatMul& op, Context& context) {
       store_panel(values.data(), 0, op.out.dtype, element(op.out.dtype, op.out.data, row * op.ldc + first), 0, 1,
                   columns, op.add);
     }
+    activate_block(op, row, 0, 1, op.n);
   });
 }
 
@@ -169,6 +184,7 @@ void run_tile(const MatMul& op, const Plan& plan, std::int64_t task, Scratch scr
     run_product(product, a, b, out, bias, {scratch.data + plan.scratchpad_at, scratch.bytes - plan.scratchpad_at});
   }
   if (!plan.direct) store_panel(out, columns, op.out.dtype, target, op.ldc, rows, columns, op.add);
+  activate_block(op, row, column, rows, columns);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "core/dtype.h"
+#include "device/operations.h"
 
 namespace zt::cpu {
 
@@ -14,6 +15,13 @@ void load_panel(DType dtype, const void* in, std::int64_t in_stride, float* out,
 // out[r, c] = round(in[r, c]) or, with add, round(out[r, c] + round(in[r, c])), rounding to `dtype`, to nearest even.
 void store_panel(const float* in, std::int64_t in_stride, DType dtype, void* out, std::int64_t out_stride,
                  std::int64_t rows, std::int64_t columns, bool add);
+
+// Activations of blocks whose rows start `stride` elements apart, as ActivationForward and ActivationBackward find them
+// (simd_activation.cpp): out = f(in), and gradient = gradient * f'(in) with, if `out` is given, out = f(in) beside it.
+void activate_panel(Activation activation, DType dtype, const void* in, void* out, std::int64_t stride,
+                    std::int64_t rows, std::int64_t columns);
+void activation_gradient_panel(Activation activation, DType dtype, const void* in, void* gradient, void* out,
+                               std::int64_t stride, std::int64_t rows, std::int64_t columns);
 
 // In `dtype`, at an element's address.
 inline const void* element(DType dtype, const void* base, std::int64_t index) {

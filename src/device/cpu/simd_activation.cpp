@@ -1,4 +1,5 @@
 // Activation functions and their derivatives, in one pass.
+#include "device/cpu/panels.h"
 #include "device/cpu/simd.h"
 #include "device/cpu/simd_targets.h"
 
@@ -16,8 +17,13 @@ HWY_BEFORE_NAMESPACE();
 namespace zt::cpu {
 namespace HWY_NAMESPACE {
 
-// Each function has value(x) = f(x) and slope(x) = f'(x). At infinities both take their limits (f(-inf) = -0 for the
-// gelus and silu), and NaN gives NaN.
+// Each function has at(x): f(x) and f'(x), of which the compiler leaves out what is not used, so that both have the
+// same bits alone and together. At infinities they take their limits (f(-inf) = -0 for the gelus and silu), and NaN
+// gives NaN.
+struct ValueAndSlope {
+  VF value;
+  VF slope;
+};
 
 // x with -inf replaced by the lowest finite number, so that x * 0 is -0 and not NaN.
 HWY_INLINE VF finite_below(VF x) { return at_least(constant(-3.40282347e38F), x); }
@@ -36,15 +42,14 @@ HWY_INLINE Sigmoid sigmoid_at(VF x) {
 }
 
 struct Identity {
-  static HWY_INLINE VF value(VF x) { return x; }
-  static HWY_INLINE VF slope(VF x) { return hn::IfThenElse(hn::IsNaN(x), x, constant(1.0F)); }
+  static HWY_INLINE ValueAndSlope at(VF x) { return {x, hn::IfThenElse(hn::IsNaN(x), x, constant(1.0F))}; }
 };
 
 struct Relu {
-  static HWY_INLINE VF value(VF x) { return hn::IfThenElse(hn::Lt(x, hn::Zero(F32())), hn::Zero(F32()), x); }
-  static HWY_INLINE VF slope(VF x) {
+  static HWY_INLINE ValueAndSlope at(VF x) {
     const VF zero = hn::Zero(F32());
-    return hn::IfThenElse(hn::Gt(x, zero), constant(1.0F), hn::IfThenElse(hn::Le(x, zero), zero, x));
+    return {hn::IfThenElse(hn::Lt(x, zero), zero, x),
+            hn::IfThenElse(hn::Gt(x, zero), constant(1.0F), hn::IfThenElse(hn::Le(x, zero), zero, x))};
   }
 };
 
@@ -52,50 +57,44 @@ struct Relu {
 struct GeluNew {
   static constexpr float linear = 1.59576912F;  // 2 sqrt(2 / pi)
   static constexpr float cubic = linear * 0.044715F;
-  static HWY_INLINE VF value(VF x) {
-    const VF square = hn::Mul(x, x);
-    const VF minus_2u = hn::Mul(x, hn::MulAdd(square, constant(-cubic), constant(-linear)));
-    return hn::Div(finite_below(x), hn::Add(constant(1.0F), exp_of(minus_2u)));
-  }
-  static HWY_INLINE VF slope(VF unlimited) {
-    const VF x = limited(unlimited, -16.0F, 16.0F);  // beyond, the slope is 0 or 1 in fp32
+  static HWY_INLINE ValueAndSlope at(VF unlimited) {
+    const VF x = limited(unlimited, -16.0F, 16.0F);  // beyond, sigmoid and slope are 0 or 1 in fp32
     const VF square = hn::Mul(x, x);
     const Sigmoid s = sigmoid_at(hn::Mul(x, hn::MulAdd(square, constant(cubic), constant(linear))));
     const VF inner_slope = hn::MulAdd(square, constant(3.0F * cubic), constant(linear));
-    return hn::MulAdd(hn::Mul(x, s.slope), inner_slope, s.value);
+    return {hn::Mul(finite_below(unlimited), s.value), hn::MulAdd(hn::Mul(x, s.slope), inner_slope, s.value)};
   }
 };
 
 // x Phi(x), Phi the standard normal distribution.
 struct Gelu {
-  static HWY_INLINE VF value(VF x) { return hn::Mul(finite_below(x), normal_at(x).probability); }
-  static HWY_INLINE VF slope(VF unlimited) {
+  static HWY_INLINE ValueAndSlope at(VF unlimited) {
     const VF x = limited(unlimited, -16.0F, 16.0F);
     const Normal normal = normal_at(x);
-    return hn::MulAdd(x, normal.density, normal.probability);
+    return {hn::Mul(finite_below(unlimited), normal.probability), hn::MulAdd(x, normal.density, normal.probability)};
   }
 };
 
 struct Silu {
-  static HWY_INLINE VF value(VF x) { return hn::Div(finite_below(x), hn::Add(constant(1.0F), exp_of(hn::Neg(x)))); }
-  static HWY_INLINE VF slope(VF unlimited) {
+  static HWY_INLINE ValueAndSlope at(VF unlimited) {
     const VF x = limited(unlimited, -120.0F, 120.0F);
     const Sigmoid s = sigmoid_at(x);
-    return hn::MulAdd(x, s.slope, s.value);
+    return {hn::Mul(finite_below(unlimited), s.value), hn::MulAdd(x, s.slope, s.value)};
   }
 };
 
 struct Tanh {
-  static HWY_INLINE VF value(VF x) { return tanh_of(x); }
   // 1 - tanh^2 = 4 sigmoid'(2 x)
-  static HWY_INLINE VF slope(VF x) { return hn::Mul(constant(4.0F), sigmoid_at(hn::Add(x, x)).slope); }
+  static HWY_INLINE ValueAndSlope at(VF x) {
+    return {tanh_of(x), hn::Mul(constant(4.0F), sigmoid_at(hn::Add(x, x)).slope)};
+  }
 };
 
 template <class Function, typename T>
 void forward_range(const T* in, T* out, std::int64_t n) {
   const F32 d;
   for_vectors(d, n, [&](std::int64_t i, auto extent) HWY_ATTR {
-    store(d, Function::value(load(d, in + i, extent)), out + i, extent);
+    store(d, Function::at(load(d, in + i, extent)).value, out + i, extent);
   });
 }
 
@@ -103,7 +102,7 @@ template <class Function, typename T>
 void backward_range(const T* in, const T* d_out, T* d_in, std::int64_t n) {
   const F32 d;
   for_vectors(d, n, [&](std::int64_t i, auto extent) HWY_ATTR {
-    const VF slope = Function::slope(load(d, in + i, extent));
+    const VF slope = Function::at(load(d, in + i, extent)).slope;
     store(d, hn::Mul(slope, load(d, d_out + i, extent)), d_in + i, extent);
   });
 }
@@ -141,6 +140,44 @@ void activation_backward(const ActivationBackward& op, Context& context) {
   });
 }
 
+template <class Function, typename T>
+void gradient_and_value_range(const T* in, T* gradient, T* out, std::int64_t n) {
+  const F32 d;
+  for_vectors(d, n, [&](std::int64_t i, auto extent) HWY_ATTR {
+    const ValueAndSlope f = Function::at(load(d, in + i, extent));
+    store(d, hn::Mul(f.slope, load(d, gradient + i, extent)), gradient + i, extent);
+    store(d, f.value, out + i, extent);
+  });
+}
+
+void activate_panel_on_target(Activation activation, DType dtype, const void* in, void* out, std::int64_t stride,
+                              std::int64_t rows, std::int64_t columns) {
+  dispatch(dtype, [&]<typename T>(T*) {
+    with_function(activation, [&]<class Function>(Function) {
+      for (std::int64_t row = 0; row < rows; ++row) {
+        forward_range<Function>(static_cast<const T*>(in) + row * stride, static_cast<T*>(out) + row * stride, columns);
+      }
+    });
+  });
+}
+
+void activation_gradient_panel_on_target(Activation activation, DType dtype, const void* in, void* gradient, void* out,
+                                         std::int64_t stride, std::int64_t rows, std::int64_t columns) {
+  dispatch(dtype, [&]<typename T>(T*) {
+    with_function(activation, [&]<class Function>(Function) {
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const T* x = static_cast<const T*>(in) + row * stride;
+        T* d = static_cast<T*>(gradient) + row * stride;
+        if (out == nullptr) {
+          backward_range<Function>(x, d, d, columns);
+        } else {
+          gradient_and_value_range<Function>(x, d, static_cast<T*>(out) + row * stride, columns);
+        }
+      }
+    });
+  });
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace zt::cpu
 HWY_AFTER_NAMESPACE();
@@ -150,6 +187,19 @@ namespace zt::cpu {
 
 HWY_EXPORT(activation_forward);
 HWY_EXPORT(activation_backward);
+
+HWY_EXPORT(activate_panel_on_target);
+HWY_EXPORT(activation_gradient_panel_on_target);
+
+void activate_panel(Activation activation, DType dtype, const void* in, void* out, std::int64_t stride,
+                    std::int64_t rows, std::int64_t columns) {
+  HWY_DYNAMIC_DISPATCH(activate_panel_on_target)(activation, dtype, in, out, stride, rows, columns);
+}
+void activation_gradient_panel(Activation activation, DType dtype, const void* in, void* gradient, void* out,
+                               std::int64_t stride, std::int64_t rows, std::int64_t columns) {
+  HWY_DYNAMIC_DISPATCH(activation_gradient_panel_on_target)
+  (activation, dtype, in, gradient, out, stride, rows, columns);
+}
 
 WorkspaceNeed workspace_of(const ActivationForward&) { return {}; }
 void run(const ActivationForward& op, Context& context) { HWY_DYNAMIC_DISPATCH(activation_forward)(op, context); }

@@ -27,6 +27,11 @@ struct ForwardRows {
   const float* bias;    // [C] or null
 };
 
+// A vector of a norm's output.
+HWY_INLINE VF normalized_output(VF x, VF mean, VF rstd, VF weight, VF bias) {
+  return hn::MulAdd(hn::Mul(hn::Sub(x, mean), rstd), weight, bias);
+}
+
 // The row that is normalized, as floats (in place, or in scratch), and its sum. With delta, stores `sum`.
 template <typename T>
 HWY_INLINE const float* row_to_normalize(const LayerNormForward& op, std::int64_t row, Dropper& dropper, float* scratch,
@@ -85,9 +90,9 @@ void forward_row(const ForwardRows& rows, std::int64_t row, Dropper& dropper, fl
   const VF scale = hn::Set(d, rstd);
   T* out = op.out.as<T>() + row * columns;
   for_vectors(d, columns, [&](std::int64_t i, auto extent) HWY_ATTR {
-    const VF normalized = hn::Mul(hn::Sub(load(d, x + i, extent), means), scale);
     const VF bias = rows.bias == nullptr ? hn::Zero(d) : load(d, rows.bias + i, extent);
-    store(d, hn::MulAdd(normalized, load(d, rows.weight + i, extent), bias), out + i, extent);
+    const VF weight = load(d, rows.weight + i, extent);
+    store(d, normalized_output(load(d, x + i, extent), means, scale, weight, bias), out + i, extent);
   });
 }
 
@@ -114,6 +119,7 @@ void layer_norm_forward(const LayerNormForward& op, Context& context) {
 struct BackwardRows {
   const LayerNormBackward& op;
   const float* weight;  // [C]
+  const float* bias;    // [C] or null
   float* d_weight;      // [C], this chunk's partial sums
   float* d_bias;        // [C] or null
 };
@@ -144,9 +150,16 @@ void backward_row(const BackwardRows& rows, std::int64_t row, Dropper& dropper) 
   const VF mean_g_xhat = hn::Set(d, sum_g_xhat.total() / static_cast<float>(columns));
   T* d_in = op.d_in.as<T>() + row * columns;
   const T* d_residual = op.d_residual ? op.d_residual.as<T>() + row * columns : nullptr;
+  T* out = op.out ? op.out.as<T>() + row * columns : nullptr;
   for_vectors(d, columns, [&](std::int64_t i, auto extent) HWY_ATTR {
-    const VF xhat = hn::Mul(hn::Sub(load(d, in + i, extent), mean), rstd);
-    const VF g = hn::Mul(load(d, d_out + i, extent), load(d, rows.weight + i, extent));
+    const VF x = load(d, in + i, extent);
+    const VF weight = load(d, rows.weight + i, extent);
+    if (out != nullptr) {
+      const VF bias = rows.bias == nullptr ? hn::Zero(d) : load(d, rows.bias + i, extent);
+      store(d, normalized_output(x, mean, rstd, weight, bias), out + i, extent);
+    }
+    const VF xhat = hn::Mul(hn::Sub(x, mean), rstd);
+    const VF g = hn::Mul(load(d, d_out + i, extent), weight);
     const VF centred = hn::NegMulAdd(xhat, mean_g_xhat, hn::Sub(g, mean_g));
     const VF residual = d_residual == nullptr ? hn::Zero(d) : load(d, d_residual + i, extent);
     store(d, hn::MulAdd(centred, rstd, residual), d_in + i, extent);
@@ -175,10 +188,12 @@ void layer_norm_backward(const LayerNormBackward& op, Context& context) {
     after += chunks * stride;
   }
   const float* weight = as_floats(op.weight, 0, op.columns, after);
+  if (op.weight.dtype != DType::f32) after += stride;
+  const float* bias = op.out && op.bias ? as_floats(op.bias, 0, op.columns, after) : nullptr;
   context.pool.for_each(chunks, [&](std::int64_t chunk, int) {
     Dropper dropper(op.dropout);
     const std::int64_t end = smaller(op.rows, (chunk + 1) * rows_per_chunk);
-    const BackwardRows rows{op, weight, d_weights + chunk * stride,
+    const BackwardRows rows{op, weight, bias, d_weights + chunk * stride,
                             d_biases == nullptr ? nullptr : d_biases + chunk * stride};
     const auto bytes = static_cast<std::size_t>(stride) * sizeof(float);
     std::memset(rows.d_weight, 0, bytes);
@@ -215,7 +230,8 @@ void run(const LayerNormForward& op, Context& context) { HWY_DYNAMIC_DISPATCH(la
 WorkspaceNeed workspace_of(const LayerNormBackward& op) {
   return {.per_worker = 0,
           .shared = partials_bytes(op.rows, op.columns) * (op.d_bias.count != 0 ? 2 : 1) +
-                    floats_bytes(op.columns, is_16_bit(op.weight.dtype))};
+                    floats_bytes(op.columns, is_16_bit(op.weight.dtype)) +
+                    floats_bytes(op.columns, op.bias.count != 0 && is_16_bit(op.bias.dtype))};
 }
 void run(const LayerNormBackward& op, Context& context) { HWY_DYNAMIC_DISPATCH(layer_norm_backward)(op, context); }
 

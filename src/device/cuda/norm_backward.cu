@@ -8,8 +8,8 @@ namespace {
 struct Arguments {
   LayerNormBackward op;
   Dropper dropper;
-  bool whole;           // rows are made of aligned packs
-  bool weight_aligned;  // so is the weight
+  bool whole;            // rows are made of aligned packs
+  bool vectors_aligned;  // so are weight and bias
 };
 
 struct Pair {
@@ -48,6 +48,17 @@ __device__ __forceinline__ void store_gradients(const Arguments& arguments, std:
     out.values[k] = from_float<T>(__fmaf_rn(centred, rstd, to_float(d_residual.values[k])));
   }
   store_row_pack(static_cast<T*>(op.d_in.data) + start, at, columns, arguments.whole, out);
+  if (op.out.data != nullptr) {
+    float bias[size] = {};
+    const int valid = valid_elements<T>(at, columns);
+    if (op.bias.data != nullptr) load_floats(op.bias, at, valid, arguments.vectors_aligned && valid == size, bias);
+    Pack<T> normalized;  // by the very operations of the forward pass
+#pragma unroll
+    for (int k = 0; k < size; ++k) {
+      normalized.values[k] = from_float<T>(__fmaf_rn((to_float(x.values[k]) - mean) * rstd, weight[k], bias[k]));
+    }
+    store_row_pack(static_cast<T*>(op.out.data) + start, at, columns, arguments.whole, normalized);
+  }
   if (op.d_delta.data == nullptr) return;
   float change[size];
 #pragma unroll
@@ -77,7 +88,7 @@ __global__ void __launch_bounds__(gpu::norm_backward_threads)
   for (int i = 0; i < packs; ++i) {
     const int at = first + i * stride;
     const int valid = valid_elements<T>(at, columns);
-    load_floats(op.weight, at, valid, arguments.weight_aligned && valid == size, weight[i]);
+    load_floats(op.weight, at, valid, arguments.vectors_aligned && valid == size, weight[i]);
   }
   const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * rows_per_chunk;
   const std::int64_t end = min(op.rows, begin + rows_per_chunk);
@@ -157,7 +168,7 @@ __global__ void __launch_bounds__(gpu::norm_backward_threads) layer_norm_backwar
     const int valid = valid_elements<T>(at, columns);
     x = load_row_pack(in, at, columns, arguments.whole);
     d_out = load_row_pack(d_out_row, at, columns, arguments.whole);
-    load_floats(op.weight, at, valid, arguments.weight_aligned && valid == size, weight);
+    load_floats(op.weight, at, valid, arguments.vectors_aligned && valid == size, weight);
     return valid;
   };
   Pair sums{0.0F, 0.0F};
@@ -231,10 +242,10 @@ void run(const LayerNormBackward& op, const Launch& where) {
   if (op.columns == 0) return;
   const bool wants_sums = op.d_weight || op.d_bias;
   by_type(op.in.dtype, [&]<typename T>(T*) {
-    const Arguments arguments{
-        op, Dropper(op.dropout),
-        are_whole<T>(op.columns, op.in.data, op.d_out.data, op.d_residual.data, op.d_in.data, op.d_delta.data),
-        is_aligned(op.weight.data)};
+    const Arguments arguments{op, Dropper(op.dropout),
+                              are_whole<T>(op.columns, op.in.data, op.d_out.data, op.d_residual.data, op.d_in.data,
+                                           op.d_delta.data, op.out.data),
+                              is_aligned(op.weight.data) && is_aligned(op.bias.data)};
     if (fits) {
       run_usual<T>(arguments, (op.columns + Pack<T>::size - 1) / Pack<T>::size, cut, d_weights, d_biases, where);
       return;

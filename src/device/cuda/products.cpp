@@ -27,7 +27,7 @@ bool takes_gelu(const MatMul& op, const void* beside) {
 // The most that one call may do; whatever it cannot is left to kernels of ours.
 Epilogue wanted_epilogue(const MatMul& op, const GpuOptions& options) {
   if (options.gelu_epilogue && !op.add) {
-    if (op.activated && takes_gelu(op, op.activated.data)) {
+    if (op.activated && !op.activation_input && takes_gelu(op, op.activated.data)) {
       return op.bias ? Epilogue::gelu_bias : Epilogue::gelu;
     }
     if (op.activation_input && !op.bias && takes_gelu(op, op.activation_input.data)) return Epilogue::gelu_derivative;
@@ -38,14 +38,14 @@ Epilogue wanted_epilogue(const MatMul& op, const GpuOptions& options) {
 // What to try instead if cuBLASLt has nothing for a shape with this epilogue.
 Epilogue simpler(Epilogue epilogue) { return epilogue == Epilogue::gelu_bias ? Epilogue::bias : Epilogue::none; }
 
-// The activation of a product whose epilogue did not see to it.
-void run_activation(const MatMul& op, const Launch& launch) {
-  const std::int64_t count = op.m * op.n;
-  if (op.activated) {
-    cuda::run(ActivationForward{.in = op.out.part(0, count), .out = op.activated, .activation = op.activation}, launch);
+// What of a product's activation its epilogue did not see to.
+void run_activation(const MatMul& op, Epilogue epilogue, const Launch& launch) {
+  const TensorView out = op.out.part(0, op.m * op.n);
+  if (op.activated && !has_gelu(epilogue)) {
+    const ConstTensorView in = op.activation_input ? op.activation_input : ConstTensorView(out);
+    cuda::run(ActivationForward{.in = in, .out = op.activated, .activation = op.activation}, launch);
   }
-  if (op.activation_input) {
-    const TensorView out = op.out.part(0, count);
+  if (op.activation_input && epilogue != Epilogue::gelu_derivative) {
     cuda::run(ActivationBackward{.in = op.activation_input, .d_out = out, .d_in = out, .activation = op.activation},
               launch);
   }
@@ -143,14 +143,14 @@ void Products::run(const MatMul& op, cudaStream_t stream, std::byte* workspace) 
   const Launch launch{stream, workspace};
   if (op.k <= 0) {
     store_bias(op, op.add, launch);
-    run_activation(op, launch);
+    run_activation(op, Epilogue::none, launch);
     return;
   }
   const Plans::Chosen chosen = plans_->choose<RunError>(op);
   plans_->multiply(op, chosen, launch);
   const Epilogue epilogue = chosen.shape.epilogue;
   if (op.bias && !has_bias(epilogue)) store_bias(op, true, launch);
-  if (!has_gelu(epilogue) && epilogue != Epilogue::gelu_derivative) run_activation(op, launch);
+  run_activation(op, epilogue, launch);
 }
 
 }  // namespace zt::cuda
