@@ -133,7 +133,8 @@ void Trainer::start() {
       check_memory(plan_, neighbours_.on_machine, available_memory_bytes());
     }
   });
-  compute_ = std::make_unique<Compute>(choice_, settings, communicator_, plan_.operations);
+  const cpu::CpuDeviceOptions cpu_options{.sharing_cores = neighbours_.sharing_cores};
+  compute_ = std::make_unique<Compute>(choice_, settings, communicator_, plan_.operations, &cpu_options);
   plan_.operations = {};
   session_ = std::make_unique<Session>(settings, compute_->device(), compute_->communicator(), dataset_.training.get(),
                                        dataset_.validation.get());

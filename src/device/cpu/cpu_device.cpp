@@ -89,7 +89,7 @@ std::int64_t workspace_bytes(WorkspaceNeed maxima, int threads) {
 CpuDevice::CpuDevice(int threads, const CpuDeviceOptions* options)
     : options_(options == nullptr ? CpuDeviceOptions{} : *options),
       ledger_(std::make_shared<MemoryLedger>()),
-      pool_(threads) {}
+      pool_(threads, options_.sharing_cores) {}
 
 CpuDevice::~CpuDevice() = default;
 
