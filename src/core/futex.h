@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <climits>
 #include <cstdint>
+#include <ctime>
 
 namespace zt {
 
@@ -35,11 +37,14 @@ class SleepWord {
     if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
     syscall(SYS_futex, &value_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
   }
-  // Returns when the word may differ from `old`.
-  void sleep_while(std::uint32_t old) const {
+  // Returns when the word may differ from `old`, or when so much time is over; 0: no limit.
+  void sleep_while(std::uint32_t old, std::chrono::milliseconds longest = {}) const {
+    timespec limit{};
+    limit.tv_sec = static_cast<std::time_t>(longest.count() / 1000);
+    limit.tv_nsec = static_cast<long>(longest.count() % 1000 * 1'000'000);
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     if (value_.load(std::memory_order_seq_cst) == old)
-      syscall(SYS_futex, &value_, FUTEX_WAIT_PRIVATE, old, nullptr, nullptr, 0);
+      syscall(SYS_futex, &value_, FUTEX_WAIT_PRIVATE, old, longest.count() > 0 ? &limit : nullptr, nullptr, 0);
     sleepers_.fetch_sub(1, std::memory_order_relaxed);
   }
 

@@ -150,26 +150,18 @@ Json make_summary(const Session& session, const Plan& plan, const RunRecord& rec
   return summary;
 }
 
-Json train_metrics(const Session& session, const StepOutcome& outcome, double seconds) {
-  const Settings& settings = session.settings();
-  const bool tokens = counts_tokens(session);
-  const bool applied = outcome.decision.verdict == Verdict::apply;
-  Json line;
-  line["kind"] = "train";
-  line["step"] = outcome.step;
-  put_number(line, "loss", outcome.loss);
-  line["grad_norm"] = std::isfinite(outcome.grad_norm) ? Json(outcome.grad_norm) : Json(nullptr);
-  put_number(line, "learning_rate", outcome.learning_rate);
-  put_number(line, "loss_scale", outcome.scale);
-  line["skipped"] = !applied;
-  if (!applied) line["skip_reason"] = name_of(outcome.decision.reason);
-  if (!outcome.retried_scales.empty()) line["retries"] = outcome.retried_scales.size();
-  line["samples"] = outcome.step * settings.batch.train;
-  if (tokens) line["tokens"] = outcome.step * session.positions_per_step();
-  put_number(line, "step_seconds", seconds);
-  put_number(line, tokens ? "tokens_per_second" : "samples_per_second",
-             static_cast<double>(session.positions_per_step()) / seconds);
-  return line;
+StepRecord step_record(const Session& session, const StepOutcome& outcome, double seconds) {
+  return {.step = outcome.step,
+          .loss = outcome.loss,
+          .grad_norm = outcome.grad_norm,
+          .learning_rate = outcome.learning_rate,
+          .loss_scale = outcome.scale,
+          .skip_reason = outcome.decision.reason,
+          .retries = static_cast<std::int64_t>(outcome.retried_scales.size()),
+          .samples = outcome.step * session.settings().batch.train,
+          .positions_per_step = session.positions_per_step(),
+          .counts_tokens = counts_tokens(session),
+          .seconds = seconds};
 }
 
 Json evaluation_metrics(const Session& session, const EvaluationResult& result) {

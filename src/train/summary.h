@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "train/early_stopping.h"
+#include "train/metrics_writer.h"
 #include "train/plan.h"
 #include "train/session.h"
 
@@ -36,7 +37,7 @@ nlohmann::ordered_json make_summary(const Session& session, const Plan& plan, co
                                     const CommunicationCounts& counts, const std::vector<std::string>& rank_memory,
                                     double flops_per_row);
 
-nlohmann::ordered_json train_metrics(const Session& session, const StepOutcome& outcome, double seconds);
+StepRecord step_record(const Session& session, const StepOutcome& outcome, double seconds);
 nlohmann::ordered_json evaluation_metrics(const Session& session, const EvaluationResult& result);
 
 double median(std::vector<double> values);
