@@ -22,6 +22,22 @@ double median(std::vector<double> values) {
   return (upper + *std::max_element(values.begin(), middle)) / 2.0;
 }
 
+void StepTimes::add(double seconds) {
+  const std::int64_t number = added_++;
+  if (number == 2) seconds_.clear();
+  const std::int64_t settled = number < 2 ? number : number - 2;
+  if (settled % stride_ != 0) return;
+  if (seconds_.size() == capacity) {
+    for (std::size_t i = 0; i < capacity / 2; ++i) seconds_[i] = seconds_[2 * i];
+    seconds_.resize(capacity / 2);
+    stride_ *= 2;
+    if (settled % stride_ != 0) return;
+  }
+  seconds_.push_back(seconds);
+}
+
+double StepTimes::median() const { return zt::median(seconds_); }
+
 std::string rank_memory_json(int rank, const MemoryLedger& ledger, std::int64_t peers_shared) {
   Json entry;
   entry["rank"] = rank;
@@ -126,9 +142,7 @@ Json make_summary(const Session& session, const Plan& plan, const RunRecord& rec
                        {"ranks", std::move(ranks)}};
   summary["communication"] = communication_json(session, plan, counts);
 
-  std::vector<double> settled(record.step_seconds);
-  if (settled.size() > 2) settled.erase(settled.begin(), settled.begin() + 2);
-  const double step_seconds = median(settled);
+  const double step_seconds = record.step_times.median();
   const double per_second = step_seconds > 0.0 ? static_cast<double>(session.positions_per_step()) / step_seconds : 0.0;
   const double rows_of_a_rank = static_cast<double>(settings.batch.train) / plan.ranks;
   const double flops = step_seconds > 0.0 ? flops_per_row * rows_of_a_rank / step_seconds : 0.0;

@@ -13,6 +13,21 @@
 
 namespace zt {
 
+// Times of steps in memory that is taken once: of every step as long as `capacity` suffices, then of every second one,
+// every fourth, and so on, evenly over the run. The first two steps, in which memory is touched, are left out.
+class StepTimes {
+ public:
+  StepTimes() { seconds_.reserve(capacity); }
+  void add(double seconds);
+  double median() const;  // 0 without steps; of what there is with fewer than three
+
+  static constexpr std::size_t capacity = std::size_t{1} << 16;
+
+ private:
+  std::vector<double> seconds_;
+  std::int64_t added_ = 0, stride_ = 1;
+};
+
 // What rank 0 collects for the summary while the run goes on.
 struct RunRecord {
   std::string status = "failed";      // completed, stopped, failed
@@ -21,8 +36,8 @@ struct RunRecord {
   std::optional<double> loss, validation_loss;
   std::optional<BestEvaluation> best;
   std::optional<std::uint64_t> weights_checksum;
-  std::vector<double> step_seconds;  // of every step
-  double product_rate = 0.0;         // multiplications and additions a second
+  StepTimes step_times;
+  double product_rate = 0.0;  // multiplications and additions a second
   double startup_seconds = 0.0, train_seconds = 0.0;
   std::string instruction_set;
   std::string gpu;                           // its name; empty on the CPU

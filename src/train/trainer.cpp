@@ -261,7 +261,7 @@ void Trainer::after_step(const StepOutcome& outcome) {
   step_began_ = Clock::now();
   if (const int signal = signal_of(outcome.agreed.votes); signal != 0) stop_signal_ = signal;
   record_.loss = outcome.loss;
-  record_.step_seconds.push_back(seconds);
+  record_.step_times.add(seconds);
   if (metrics_) metrics_->append(step_record(*session_, outcome, seconds));
 
   const std::int64_t step = outcome.step;

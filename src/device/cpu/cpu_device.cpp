@@ -125,6 +125,7 @@ void CpuDevice::reserve_workspace() {
     workspace_ = allocate(bytes, MemoryCategory::workspace, "kernels");
   }
   reserved_ = prepared_;
+  pool_.on_every_thread([](int) { prepare_thread_for_products(); });
 }
 
 void CpuDevice::run(Stream, const Operation& operation) {

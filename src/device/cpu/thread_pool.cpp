@@ -202,4 +202,14 @@ void ThreadPool::for_each(std::int64_t tasks, FunctionRef<void(std::int64_t, int
   if (state.failed.load(std::memory_order_acquire)) std::rethrow_exception(state.error);
 }
 
+void ThreadPool::on_every_thread(FunctionRef<void(int)> function) {
+  // A thread that has a task of these holds it until each has one.
+  std::atomic<int> arrived{0};
+  for_each(threads(), [&](std::int64_t, int worker) {
+    arrived.fetch_add(1, std::memory_order_acq_rel);
+    while (arrived.load(std::memory_order_acquire) < threads()) std::this_thread::yield();
+    function(worker);
+  });
+}
+
 }  // namespace zt::cpu

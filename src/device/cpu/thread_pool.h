@@ -30,6 +30,9 @@ class ThreadPool {
   // finds in its cache, and in its node's memory, what it wrote there. Who has done his part takes of the others'.
   void for_each(std::int64_t tasks, FunctionRef<void(std::int64_t task, int worker)> function);
 
+  // Calls function(worker) once on each of the threads, for what belongs to a thread.
+  void on_every_thread(FunctionRef<void(int worker)> function);
+
  private:
   struct State;
   std::unique_ptr<State> state_;
