@@ -12,6 +12,7 @@
 #include "catch_compat.h"
 #include "cpu_test_memory.h"
 #include "device/cpu/panels.h"
+#include "device/cpu/thin_product.h"
 
 using namespace zt;
 using namespace zt::test;
@@ -150,9 +151,45 @@ TEST_CASE("products add a bias of any dtype and add to what the output holds") {
   });
 }
 
+TEST_CASE("products with a dimension of a few agree with double precision") {
+  for_each_form([](DType dtype, DType out, bool ta, bool tb) {
+    for (std::int64_t few = 1; few <= cpu::thin_extent + 1; ++few) {
+      for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{{few, 37, 100},
+                                                                            {few, 203, 513},
+                                                                            {few, 1, 1},
+                                                                            {few, 9, 4100},
+                                                                            {37, 50, few},
+                                                                            {202, 513, few},
+                                                                            {1, 1, few}}) {
+        check_against_reference({m, n, k, ta, tb, dtype, out});
+      }
+      check_against_reference({few, 203, 65, ta, tb, dtype, out, 3, 5, 7, true, dtype, true});
+      check_against_reference({37, 203, few, ta, tb, dtype, out, 3, 5, 7, true, DType::f32, true});
+    }
+  });
+}
+
+// Each is the same sum in the same order, whatever else is computed beside it.
+TEST_CASE("an element of a product of few rows has the same bits in every column") {
+  for (const bool transpose_b : {false, true}) {
+    Operands o = make_operands({5, 203, 129, false, transpose_b});
+    for (std::int64_t p = 0; p < 129; ++p) {
+      const double value = o.b.get(transpose_b ? p : p * 203);
+      for (std::int64_t j = 1; j < 203; ++j) o.b.set(transpose_b ? j * 129 + p : p * 203 + j, value);
+    }
+    run(o.op, 2);
+    std::int64_t different = 0;
+    for (std::int64_t i = 0; i < 5; ++i) {
+      for (std::int64_t j = 1; j < 203; ++j) different += o.out.get(i * 203 + j) == o.out.get(i * 203) ? 0 : 1;
+    }
+    CHECK(different == 0);
+  }
+}
+
 TEST_CASE("adding to the output has the bits of a product of its own, rounded, then added") {
   for_each_form([](DType dtype, DType out, bool ta, bool tb) {
-    for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{{33, 47, 1500}, {384, 450, 300}}) {
+    for (const auto& [m, n, k] :
+         std::vector<std::array<std::int64_t, 3>>{{33, 47, 1500}, {384, 450, 300}, {5, 1170, 301}, {270, 190, 7}}) {
       Case c{m, n, k, ta, tb, dtype, out};
       Operands product = make_operands(c);
       run(product.op, 1);
@@ -176,14 +213,17 @@ TEST_CASE("adding to the output has the bits of a product of its own, rounded, t
 TEST_CASE("the bits of a product do not depend on threads, alignment or repetition") {
   for_each_form([](DType dtype, DType out, bool ta, bool tb) {
     for (const bool extras : {false, true}) {
-      const Case c{270, 500, 700, ta, tb, dtype, out, extras ? 1 : 0, 0, extras ? 2 : 0, extras, dtype, extras};
-      INFO(text_of(c));
-      Operands first = make_operands(c);
-      run(first.op, 1);
-      for (const auto& [threads, byte_offset] : {std::pair{1, 0}, {2, 4}, {4, 20}, {4, 60}}) {
-        Operands again = make_operands(c, byte_offset);
-        run(again.op, threads);
-        CHECK(again.out.same_bits(first.out));
+      for (const auto& [m, n, k] :
+           std::vector<std::array<std::int64_t, 3>>{{270, 500, 700}, {4, 700, 515}, {7, 130, 900}, {300, 421, 5}}) {
+        const Case c{m, n, k, ta, tb, dtype, out, extras ? 1 : 0, 0, extras ? 2 : 0, extras, dtype, extras};
+        INFO(text_of(c));
+        Operands first = make_operands(c);
+        run(first.op, 1);
+        for (const auto& [threads, byte_offset] : {std::pair{1, 0}, {2, 4}, {4, 20}, {4, 60}}) {
+          Operands again = make_operands(c, byte_offset);
+          run(again.op, threads);
+          CHECK(again.out.same_bits(first.out));
+        }
       }
     }
   });

@@ -97,26 +97,41 @@ SharedBufferPtr HierarchicalCommunicator::allocate(Device& device, std::int64_t 
   }
 }
 
-Ticket HierarchicalCommunicator::put(Device& device, Stream stream, CollectiveKind kind, CollectiveCount& count,
-                                     std::function<void(std::int64_t)> body) {
-  const auto index = static_cast<std::size_t>(stream);
-  Lane& lane = lanes_[index];
-  const std::int64_t number = ++lane.asked;
-  device.host_call(stream, [&lane, &count, number, body = std::move(body)] {
-    const SecondsInside inside(count);
-    body(number);
-    lane.run = number;
-    lane.pending.erase(number);
+Ticket HierarchicalCommunicator::put(Stream stream, Collective collective) {
+  const int index = static_cast<int>(stream);
+  Lane& lane = lanes_[static_cast<std::size_t>(index)];
+  const std::int64_t number = collective.number = ++lane.asked;
+  if (lane.free.empty()) {
+    lane.free.push_back(lane.collectives.size());
+    lane.collectives.emplace_back();
+  }
+  const auto place = static_cast<int>(lane.free.back());
+  lane.free.pop_back();
+  lane.collectives[static_cast<std::size_t>(place)] = collective;
+  // Two words, which a std::function holds without an allocation.
+  collective.device->host_call(stream, [this, index, place] {
+    Lane& own = lanes_[static_cast<std::size_t>(index)];
+    const Collective& mine = own.collectives[static_cast<std::size_t>(place)];
+    run(index, mine);
+    own.run = mine.number;
+    own.pending.erase(mine.number);
+    own.free.push_back(static_cast<std::size_t>(place));
   });
-  if (lane.run < number) lane.pending[number] = {&device, device.record(stream)};
-  return size() == 1 ? Ticket{} : make_ticket(number, static_cast<int>(index), kind);
+  if (lane.run < number) lane.pending[number] = {collective.device, collective.device->record(stream)};
+  return size() == 1 ? Ticket{} : make_ticket(number, index, collective.kind);
+}
+
+void HierarchicalCommunicator::run(int lane, const Collective& collective) {
+  const SecondsInside inside(*collective.count);
+  if (collective.kind == CollectiveKind::all_gather)
+    return run_all_gather(lane, collective.number, collective.from, collective.to);
+  run_reduce_scatter(*collective.device, lane, collective.number, collective.from, collective.dtype, collective.to,
+                     collective.first);
 }
 
 Ticket HierarchicalCommunicator::all_gather(Device& device, Stream stream, const Region& from, TensorView to) {
-  const int lane = static_cast<int>(stream);
   CollectiveCount& count = count_slices(CollectiveKind::all_gather, to.count / size(), to.dtype);
-  return put(device, stream, CollectiveKind::all_gather, count,
-             [=, this](std::int64_t number) { run_all_gather(lane, number, from, to); });
+  return put(stream, {.kind = CollectiveKind::all_gather, .device = &device, .count = &count, .from = from, .to = to});
 }
 
 void HierarchicalCommunicator::run_all_gather(int lane, std::int64_t number, const Region& from, TensorView to) {
@@ -149,12 +164,15 @@ void HierarchicalCommunicator::run_all_gather(int lane, std::int64_t number, con
 
 Ticket HierarchicalCommunicator::reduce_scatter(Device& device, Stream stream, const Region& from, DType dtype,
                                                 TensorView acc, bool first) {
-  const int lane = static_cast<int>(stream);
   staging_.grow(device, stream, acc.count * static_cast<std::int64_t>(size_of(dtype)));
   CollectiveCount& count = count_slices(CollectiveKind::reduce_scatter, acc.count, dtype);
-  return put(device, stream, CollectiveKind::reduce_scatter, count, [=, this, &device](std::int64_t number) {
-    run_reduce_scatter(device, lane, number, from, dtype, acc, first);
-  });
+  return put(stream, {.kind = CollectiveKind::reduce_scatter,
+                      .device = &device,
+                      .count = &count,
+                      .from = from,
+                      .dtype = dtype,
+                      .to = acc,
+                      .first = first});
 }
 
 void HierarchicalCommunicator::run_reduce_scatter(Device& device, int lane, std::int64_t number, const Region& from,
@@ -162,7 +180,8 @@ void HierarchicalCommunicator::run_reduce_scatter(Device& device, int lane, std:
   const WindowBuffer& buffer = WindowBuffer::from(from);
   const std::int64_t slice = acc.count * static_cast<std::int64_t>(size_of(dtype));
   node_->signal(Progress::arrived, lane, number);
-  std::vector<const void*> sources(static_cast<std::size_t>(size()));
+  std::vector<const void*>& sources = lanes_[static_cast<std::size_t>(lane)].sources;
+  sources.assign(static_cast<std::size_t>(size()), nullptr);
   const auto within_node = [&] {
     for (int member = 0; member < node_->size(); ++member) {
       if (member != node_->me()) node_->wait(member, Progress::arrived, lane, number);
@@ -214,11 +233,11 @@ void HierarchicalCommunicator::wait_until_read(Ticket ticket) {
 }
 
 void HierarchicalCommunicator::exchange(std::span<const std::size_t> sizes, std::span<const std::byte> mine,
-                                        const Take& take) {
+                                        Take take) {
   const auto within_node = [&] {
-    std::vector<std::size_t> node_sizes;
-    for (const int p : place_.node_ranks) node_sizes.push_back(sizes[static_cast<std::size_t>(p)]);
-    node_->exchange(node_sizes, mine, [&](int member, std::size_t offset, std::span<const std::byte> piece) {
+    node_sizes_.clear();
+    for (const int p : place_.node_ranks) node_sizes_.push_back(sizes[static_cast<std::size_t>(p)]);
+    node_->exchange(node_sizes_, mine, [&](int member, std::size_t offset, std::span<const std::byte> piece) {
       take(place_.node_ranks[static_cast<std::size_t>(member)], offset, piece);
     });
   };
@@ -240,9 +259,9 @@ void HierarchicalCommunicator::exchange(std::span<const std::size_t> sizes, std:
 void HierarchicalCommunicator::all_reduce_sum(std::span<std::int64_t> values) {
   const SecondsInside inside(count_all_reduce(values.size()));
   if (size() == 1) return;
-  const std::vector<std::size_t> sizes(static_cast<std::size_t>(size()), values.size_bytes());
-  const std::vector<std::int64_t> mine(values.begin(), values.end());
-  exchange(sizes, std::as_bytes(std::span(mine)), [&](int p, std::size_t offset, std::span<const std::byte> piece) {
+  sizes_.assign(static_cast<std::size_t>(size()), values.size_bytes());
+  mine_.assign(values.begin(), values.end());
+  exchange(sizes_, std::as_bytes(std::span(mine_)), [&](int p, std::size_t offset, std::span<const std::byte> piece) {
     if (p == rank()) return;
     for (std::size_t i = 0; i < piece.size(); i += sizeof(std::int64_t)) {
       std::int64_t value = 0;

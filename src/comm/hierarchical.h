@@ -3,6 +3,7 @@
 
 #include <array>
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -54,22 +55,37 @@ class HierarchicalCommunicator final : public CountedCommunicator {
     Device* device = nullptr;
     Event event;
   };
+  // A collective that has been asked for.
+  struct Collective {
+    CollectiveKind kind = CollectiveKind::all_gather;
+    Device* device = nullptr;
+    CollectiveCount* count = nullptr;
+    std::int64_t number = 0;
+    Region from;
+    DType dtype = DType::f32;  // of what is reduced
+    TensorView to;             // what is gathered, or the sums
+    bool first = false;
+  };
   struct Lane {
     std::int64_t asked = 0;  // number of the last collective asked for
     std::int64_t run = 0;    // number of the last one that has run
     std::int64_t read = 0;   // all peers have finished this one and those before
     std::map<std::int64_t, Pending> pending;
+    // Memory for what has not run yet, as many as there ever were at once, and which of it is free.
+    std::deque<Collective> collectives;
+    std::vector<std::size_t> free;
+    std::vector<const void*> sources;  // of a reduce_scatter, by rank
   };
 
   // Puts a collective on the stream: numbers it, counts its time, and remembers it while it is queued.
-  Ticket put(Device& device, Stream stream, CollectiveKind kind, CollectiveCount& count,
-             std::function<void(std::int64_t number)> body);
+  Ticket put(Stream stream, Collective collective);
+  void run(int lane, const Collective& collective);
   void run_all_gather(int lane, std::int64_t number, const Region& from, TensorView to);
   void run_reduce_scatter(Device& device, int lane, std::int64_t number, const Region& from, DType dtype,
                           TensorView acc, bool first);
   // Host values of all ranks: sizes[p] bytes come from rank p.
-  using Take = std::function<void(int rank, std::size_t offset, std::span<const std::byte> piece)>;
-  void exchange(std::span<const std::size_t> sizes, std::span<const std::byte> mine, const Take& take);
+  using Take = FunctionRef<void(int rank, std::size_t offset, std::span<const std::byte> piece)>;
+  void exchange(std::span<const std::size_t> sizes, std::span<const std::byte> mine, Take take);
 
   Place place_;
   std::vector<int> remote_ranks_;  // ascending
@@ -77,6 +93,9 @@ class HierarchicalCommunicator final : public CountedCommunicator {
   std::shared_ptr<Transport> transport_;
   std::array<Lane, stream_count> lanes_;
   std::unique_ptr<NodeWindows> node_;
+  // Memory of the exchanges of host values.
+  std::vector<std::size_t> sizes_, node_sizes_;
+  std::vector<std::int64_t> mine_;
 };
 
 }  // namespace zt

@@ -27,7 +27,7 @@ void NodeWindows::wait(int member, Progress what, int lane, std::int64_t number)
   block_->wait(members_[static_cast<std::size_t>(member)], what, lane, number);
 }
 
-void NodeWindows::exchange(std::span<const std::size_t> sizes, std::span<const std::byte> mine, const Take& take) {
+void NodeWindows::exchange(std::span<const std::size_t> sizes, std::span<const std::byte> mine, Take take) {
   const auto capacity = static_cast<std::size_t>(ControlBlock::area_bytes);
   const std::size_t longest = *std::max_element(sizes.begin(), sizes.end());
   for (std::size_t offset = 0; offset == 0 || offset < longest; offset += capacity) {
@@ -65,7 +65,7 @@ Window NodeWindows::allocate(std::int64_t bytes) {
     window.memory_[m] = m == static_cast<std::size_t>(me_) ? own : memory_->open(bytes, descriptors[m]);
   }
   const std::vector<std::size_t> nothing(count, 0);
-  exchange(nothing, {}, {});
+  exchange(nothing, {}, [](int, std::size_t, std::span<const std::byte>) {});
   memory_->opened(mine);
   if (!memory_->maps_other_processes()) return window;
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "comm/control_block.h"
+#include "core/function_ref.h"
 
 namespace zt {
 
@@ -75,8 +75,8 @@ class NodeWindows {
 
   // Host values: sizes[m] bytes come from member m, mine from here (sizes[me] of them). `take` is called for each
   // piece of each member, own ones included; pieces start at multiples of 8 bytes. All members call it alike.
-  using Take = std::function<void(int member, std::size_t offset, std::span<const std::byte> piece)>;
-  void exchange(std::span<const std::size_t> sizes, std::span<const std::byte> mine, const Take& take);
+  using Take = FunctionRef<void(int member, std::size_t offset, std::span<const std::byte> piece)>;
+  void exchange(std::span<const std::size_t> sizes, std::span<const std::byte> mine, Take take);
 
   // All members alike. bytes > 0.
   Window allocate(std::int64_t bytes);

@@ -17,8 +17,8 @@ namespace {
   throw RunError("cannot " + what + " " + path + ": " + std::strerror(error));
 }
 
-// 0 or the error number.
-int write_all(int file, std::string_view text) {
+// 0 or the error number; `text` is what is left to write.
+int write_all(int file, std::string_view& text) {
   while (!text.empty()) {
     const ssize_t written = ::write(file, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
@@ -52,12 +52,18 @@ LineFile::~LineFile() {
   if (file_ >= 0) ::close(file_);
 }
 
-void LineFile::append(const std::string& line) {
+void LineFile::append(const std::string& line) { append_lines(line + "\n"); }
+
+void LineFile::append_lines(std::string_view lines) {
   struct stat before {};
   if (::fstat(file_, &before) != 0) fail("read the size of", path_, errno);
-  const int error = write_all(file_, line + "\n");
+  std::string_view rest = lines;
+  const int error = write_all(file_, rest);
   if (error == 0) return;
-  if (::ftruncate(file_, before.st_size) != 0) fail("write", path_, error);  // the first error is the one to tell
+  const std::string_view written = lines.substr(0, lines.size() - rest.size());
+  const auto whole = static_cast<off_t>(written.rfind('\n') + 1);  // 0 where there is none
+  // If that fails too, the first error is the one to tell.
+  if (::ftruncate(file_, before.st_size + whole) != 0) fail("write", path_, error);
   fail("write", path_, error);
 }
 

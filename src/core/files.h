@@ -9,14 +9,16 @@ namespace zt {
 // Writes to a temporary name beside `path`, syncs, renames. RunError with path and reason ("No space left on device").
 void write_file_atomically(const std::string& path, std::string_view text);
 
-// A file of lines, appended to. A line that cannot be written whole is taken back; then RunError.
+// A file of lines, appended to. A line that cannot be written whole is taken back; then RunError. Lines of one call
+// before it stay.
 class LineFile {
  public:
   explicit LineFile(const std::string& path);  // created if missing
   ~LineFile();
   LineFile(const LineFile&) = delete;
   LineFile& operator=(const LineFile&) = delete;
-  void append(const std::string& line);  // without its newline
+  void append(const std::string& line);       // without its newline
+  void append_lines(std::string_view lines);  // each with its newline
 
  private:
   std::string path_;

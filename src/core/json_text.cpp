@@ -1,20 +1,25 @@
 #include "core/json_text.h"
 
 #include <array>
+#include <charconv>
 #include <cmath>
-#include <cstdio>
+#include <string_view>
 
 namespace zt {
 
 namespace {
 
-std::string number_text(double number) {
-  if (!std::isfinite(number)) return "null";
+void append_number(std::string& out, double number) {
+  if (!std::isfinite(number)) {
+    out += "null";
+    return;
+  }
   std::array<char, 40> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%.9g", number);
-  std::string text = buffer.data();
-  if (text.find_first_not_of("-0123456789") == std::string::npos) text += ".0";  // readers see that it is no integer
-  return text;
+  const auto end =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), number, std::chars_format::general, 9).ptr;
+  const std::string_view text(buffer.data(), static_cast<std::size_t>(end - buffer.data()));
+  out += text;
+  if (text.find_first_not_of("-0123456789") == std::string_view::npos) out += ".0";  // readers see: no integer
 }
 
 void write(const nlohmann::ordered_json& value, int indent, int depth, std::string& out) {
@@ -26,7 +31,7 @@ void write(const nlohmann::ordered_json& value, int indent, int depth, std::stri
     new_line(depth + 1);
   };
   if (value.is_number_float()) {
-    out += number_text(value.get<double>());
+    append_number(out, value.get<double>());
   } else if (value.is_object() && !value.empty()) {
     out += '{';
     bool first = true;
@@ -60,5 +65,41 @@ std::string json_text(const nlohmann::ordered_json& value, int indent) {
   write(value, indent, 0, out);
   return out;
 }
+
+JsonLine::JsonLine(std::string& out) : out_(out) { out_ += '{'; }
+
+JsonLine& JsonLine::key(std::string_view name) {
+  if (!first_) out_ += ", ";
+  first_ = false;
+  out_ += '"';
+  out_ += name;
+  out_ += "\": ";
+  return *this;
+}
+
+void JsonLine::text(std::string_view name, std::string_view value) {
+  key(name);
+  out_ += '"';
+  out_ += value;
+  out_ += '"';
+}
+
+void JsonLine::boolean(std::string_view name, bool value) {
+  key(name);
+  out_ += value ? "true" : "false";
+}
+
+void JsonLine::integer(std::string_view name, std::int64_t value) {
+  key(name);
+  std::array<char, 24> buffer{};
+  out_.append(buffer.data(), std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr);
+}
+
+void JsonLine::number(std::string_view name, double value) {
+  key(name);
+  append_number(out_, value);
+}
+
+void JsonLine::end() { out_ += "}\n"; }
 
 }  // namespace zt

@@ -41,6 +41,12 @@ class Optimizer {
   // Sums that need whole tensors; nothing for element-wise optimizers.
   virtual void statistics(Device& device, std::span<const OptimizerPiece> pieces, const OptimizerStep& step) = 0;
   virtual void apply(Device& device, std::span<const OptimizerPiece> pieces, const OptimizerStep& step) = 0;
+
+  // For the caller's pieces: memory that is taken in the first step and kept.
+  std::vector<OptimizerPiece>& piece_memory() { return pieces_; }
+
+ private:
+  std::vector<OptimizerPiece> pieces_;
 };
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSettings& settings);

@@ -79,6 +79,9 @@ void Console::progress(const ProgressLine& line, bool is_due) {
     first_step_ = line.step;
     started_ = now;
   }
+  const bool draws = bar_ && (!bar_drawn_ || line.step >= line.steps ||
+                              std::chrono::duration<double>(now - last_drawn_).count() >= 0.1);
+  if (!is_due && !draws) return;
   std::string text =
       "step " + std::to_string(line.step) + "/" + std::to_string(line.steps) + "  loss " + fixed(line.loss, 4);
   if (line.shows_scale)
@@ -97,7 +100,7 @@ void Console::progress(const ProgressLine& line, bool is_due) {
     return;
   }
   if (is_due) log(text);
-  if (bar_drawn_ && std::chrono::duration<double>(now - last_drawn_).count() < 0.1 && line.step < line.steps) return;
+  if (!draws) return;
   constexpr std::int64_t width = 24;
   const std::int64_t filled = line.steps > 0 ? width * line.step / line.steps : width;
   std::string bar = "\r\x1b[K[";

@@ -22,22 +22,25 @@ std::optional<BadWeight> find_bad_weight(Session& session, Device& device) {
   Engine& engine = session.engine();
   const Layout& layout = session.layout();
   std::vector<std::byte> host;
+  std::optional<BadWeight> bad;
   for (int unit = 0; unit < static_cast<int>(layout.units().size()); ++unit) {
     for (const Segment segment : all_segments) {
       if (layout.unit(unit).segment(segment).elements == 0) continue;
       const auto [begin, end] = engine.updated_range(unit, segment);
       const ConstTensorView resting = engine.resting_parameters(unit, segment);
-      for (const Piece& piece : layout.pieces(unit, segment, begin, end)) {
+      layout.for_each_piece(unit, segment, begin, end, [&](const Piece& piece) {
+        if (bad) return;
         const ConstTensorView values = resting.part(piece.offset, piece.count);
         host.resize(static_cast<std::size_t>(values.bytes()));
         device.copy(Stream::compute, host.data(), values.data, values.bytes());
         device.synchronize(Stream::compute);
         const ConstTensorView copy(host.data(), values.count, values.dtype);
         if (const auto found = first_not_finite(copy)) {
-          return BadWeight{layout.tensor(piece.tensor).name, piece.tensor_offset + found->element, found->value,
-                           values.dtype};
+          bad = BadWeight{layout.tensor(piece.tensor).name, piece.tensor_offset + found->element, found->value,
+                          values.dtype};
         }
-      }
+      });
+      if (bad) return bad;
     }
   }
   return std::nullopt;

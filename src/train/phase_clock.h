@@ -1,8 +1,10 @@
 // How long phases of a step take on the device's compute stream, found without making the host wait.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <vector>
 
 #include "device/device.h"
 
@@ -18,7 +20,7 @@ class PhaseClock {
    public:
     Span(PhaseClock& clock, double& total)
         : clock_(clock), total_(total), begin_(clock.device_.mark(Stream::compute)) {}
-    ~Span() { clock_.spans_.push_back({&total_, begin_, clock_.device_.mark(Stream::compute)}); }
+    ~Span() { clock_.add({&total_, begin_, clock_.device_.mark(Stream::compute)}); }
     Span(const Span&) = delete;
     Span& operator=(const Span&) = delete;
 
@@ -29,13 +31,12 @@ class PhaseClock {
   };
 
   // Spans that have ended since the beginning.
-  std::int64_t ended() const { return settled_ + static_cast<std::int64_t>(spans_.size()); }
+  std::int64_t ended() const { return ended_; }
   // Adds up the first `count` of them. The host must have waited for the compute stream since the last of these.
   void settle(std::int64_t count) {
     for (; settled_ < count; ++settled_) {
-      const Measured& span = spans_.front();
+      const Measured& span = spans_[slot_of(settled_)];
       *span.total += device_.seconds_between(span.begin, span.end);
-      spans_.pop_front();
     }
   }
 
@@ -44,9 +45,22 @@ class PhaseClock {
     double* total;
     TimeMark begin, end;
   };
+  std::size_t slot_of(std::int64_t number) const { return static_cast<std::size_t>(number) % spans_.size(); }
+  // The memory grows with the most that were unsettled at once.
+  void add(const Measured& span) {
+    const auto unsettled = static_cast<std::size_t>(ended_ - settled_);
+    if (unsettled == spans_.size()) {
+      std::vector<Measured> larger(std::max<std::size_t>(16, 2 * spans_.size()));
+      for (std::int64_t number = settled_; number < ended_; ++number)
+        larger[static_cast<std::size_t>(number) % larger.size()] = spans_[slot_of(number)];
+      spans_.swap(larger);
+    }
+    spans_[slot_of(ended_++)] = span;
+  }
+
   Device& device_;
-  std::deque<Measured> spans_;
-  std::int64_t settled_ = 0;
+  std::vector<Measured> spans_;  // span number n is at n % size
+  std::int64_t settled_ = 0, ended_ = 0;
 };
 
 }  // namespace zt

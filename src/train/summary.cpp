@@ -22,6 +22,22 @@ double median(std::vector<double> values) {
   return (upper + *std::max_element(values.begin(), middle)) / 2.0;
 }
 
+void StepTimes::add(double seconds) {
+  const std::int64_t number = added_++;
+  if (number == 2) seconds_.clear();
+  const std::int64_t settled = number < 2 ? number : number - 2;
+  if (settled % stride_ != 0) return;
+  if (seconds_.size() == capacity) {
+    for (std::size_t i = 0; i < capacity / 2; ++i) seconds_[i] = seconds_[2 * i];
+    seconds_.resize(capacity / 2);
+    stride_ *= 2;
+    if (settled % stride_ != 0) return;
+  }
+  seconds_.push_back(seconds);
+}
+
+double StepTimes::median() const { return zt::median(seconds_); }
+
 std::string rank_memory_json(int rank, const MemoryLedger& ledger, std::int64_t peers_shared) {
   Json entry;
   entry["rank"] = rank;
@@ -126,9 +142,7 @@ Json make_summary(const Session& session, const Plan& plan, const RunRecord& rec
                        {"ranks", std::move(ranks)}};
   summary["communication"] = communication_json(session, plan, counts);
 
-  std::vector<double> settled(record.step_seconds);
-  if (settled.size() > 2) settled.erase(settled.begin(), settled.begin() + 2);
-  const double step_seconds = median(settled);
+  const double step_seconds = record.step_times.median();
   const double per_second = step_seconds > 0.0 ? static_cast<double>(session.positions_per_step()) / step_seconds : 0.0;
   const double rows_of_a_rank = static_cast<double>(settings.batch.train) / plan.ranks;
   const double flops = step_seconds > 0.0 ? flops_per_row * rows_of_a_rank / step_seconds : 0.0;
@@ -150,26 +164,18 @@ Json make_summary(const Session& session, const Plan& plan, const RunRecord& rec
   return summary;
 }
 
-Json train_metrics(const Session& session, const StepOutcome& outcome, double seconds) {
-  const Settings& settings = session.settings();
-  const bool tokens = counts_tokens(session);
-  const bool applied = outcome.decision.verdict == Verdict::apply;
-  Json line;
-  line["kind"] = "train";
-  line["step"] = outcome.step;
-  put_number(line, "loss", outcome.loss);
-  line["grad_norm"] = std::isfinite(outcome.grad_norm) ? Json(outcome.grad_norm) : Json(nullptr);
-  put_number(line, "learning_rate", outcome.learning_rate);
-  put_number(line, "loss_scale", outcome.scale);
-  line["skipped"] = !applied;
-  if (!applied) line["skip_reason"] = name_of(outcome.decision.reason);
-  if (!outcome.retried_scales.empty()) line["retries"] = outcome.retried_scales.size();
-  line["samples"] = outcome.step * settings.batch.train;
-  if (tokens) line["tokens"] = outcome.step * session.positions_per_step();
-  put_number(line, "step_seconds", seconds);
-  put_number(line, tokens ? "tokens_per_second" : "samples_per_second",
-             static_cast<double>(session.positions_per_step()) / seconds);
-  return line;
+StepRecord step_record(const Session& session, const StepOutcome& outcome, double seconds) {
+  return {.step = outcome.step,
+          .loss = outcome.loss,
+          .grad_norm = outcome.grad_norm,
+          .learning_rate = outcome.learning_rate,
+          .loss_scale = outcome.scale,
+          .skip_reason = outcome.decision.reason,
+          .retries = static_cast<std::int64_t>(outcome.retried_scales.size()),
+          .samples = outcome.step * session.settings().batch.train,
+          .positions_per_step = session.positions_per_step(),
+          .counts_tokens = counts_tokens(session),
+          .seconds = seconds};
 }
 
 Json evaluation_metrics(const Session& session, const EvaluationResult& result) {

@@ -7,10 +7,26 @@
 #include <vector>
 
 #include "train/early_stopping.h"
+#include "train/metrics_writer.h"
 #include "train/plan.h"
 #include "train/session.h"
 
 namespace zt {
+
+// Times of steps in memory that is taken once: of every step as long as `capacity` suffices, then of every second one,
+// every fourth, and so on, evenly over the run. The first two steps, in which memory is touched, are left out.
+class StepTimes {
+ public:
+  StepTimes() { seconds_.reserve(capacity); }
+  void add(double seconds);
+  double median() const;  // 0 without steps; of what there is with fewer than three
+
+  static constexpr std::size_t capacity = std::size_t{1} << 16;
+
+ private:
+  std::vector<double> seconds_;
+  std::int64_t added_ = 0, stride_ = 1;
+};
 
 // What rank 0 collects for the summary while the run goes on.
 struct RunRecord {
@@ -20,8 +36,8 @@ struct RunRecord {
   std::optional<double> loss, validation_loss;
   std::optional<BestEvaluation> best;
   std::optional<std::uint64_t> weights_checksum;
-  std::vector<double> step_seconds;  // of every step
-  double product_rate = 0.0;         // multiplications and additions a second
+  StepTimes step_times;
+  double product_rate = 0.0;  // multiplications and additions a second
   double startup_seconds = 0.0, train_seconds = 0.0;
   std::string instruction_set;
   std::string gpu;                           // its name; empty on the CPU
@@ -36,7 +52,7 @@ nlohmann::ordered_json make_summary(const Session& session, const Plan& plan, co
                                     const CommunicationCounts& counts, const std::vector<std::string>& rank_memory,
                                     double flops_per_row);
 
-nlohmann::ordered_json train_metrics(const Session& session, const StepOutcome& outcome, double seconds);
+StepRecord step_record(const Session& session, const StepOutcome& outcome, double seconds);
 nlohmann::ordered_json evaluation_metrics(const Session& session, const EvaluationResult& result);
 
 double median(std::vector<double> values);

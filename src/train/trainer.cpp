@@ -52,6 +52,7 @@ class Trainer {
   [[noreturn]] void fail(const StepOutcome& outcome);
   void sample();
   void write_summary();
+  void write_rest_of_metrics() const noexcept;
   bool stands_in_for_lost_first_rank(const std::exception& error) const;
 
   ResolvedConfig config_;
@@ -65,7 +66,7 @@ class Trainer {
   std::unique_ptr<Compute> compute_;
   std::unique_ptr<Session> session_;
   Console console_;
-  std::unique_ptr<LineFile> metrics_;
+  std::unique_ptr<MetricsWriter> metrics_;
   RunRecord record_;
   EarlyStopping early_stopping_;
   bool stops_early_ = false;
@@ -117,8 +118,8 @@ void Trainer::start() {
   const auto start_records = [&] {
     if (!first_rank()) return;
     console_ = Console(directory + "/train.log", options_.quiet, options_.verbose);
-    metrics_ = std::make_unique<LineFile>(directory + "/metrics.jsonl");
-    if (options_.resume) metrics_->append(R"({"kind": "resume", "step": 0})");
+    metrics_ = std::make_unique<MetricsWriter>(directory + "/metrics.jsonl");
+    if (options_.resume) metrics_->append_line(R"({"kind": "resume", "step": 0})");
     write_file_atomically(directory + "/config.resolved.json", config_.json.dump(2) + "\n");
   };
   all_or_none(communicator_, start_records);
@@ -133,7 +134,8 @@ void Trainer::start() {
       check_memory(plan_, neighbours_.on_machine, available_memory_bytes());
     }
   });
-  compute_ = std::make_unique<Compute>(choice_, settings, communicator_, plan_.operations);
+  const cpu::CpuDeviceOptions cpu_options{.sharing_cores = neighbours_.sharing_cores};
+  compute_ = std::make_unique<Compute>(choice_, settings, communicator_, plan_.operations, &cpu_options);
   plan_.operations = {};
   session_ = std::make_unique<Session>(settings, compute_->device(), compute_->communicator(), dataset_.training.get(),
                                        dataset_.validation.get());
@@ -199,12 +201,14 @@ int Trainer::run() {
     steps();
     session_->wait_for_device();
     record_.train_seconds = seconds_since(begin);
+    if (metrics_) metrics_->flush();
     finish();
   } catch (const std::exception& error) {  // PeerFailed too: rank 0 writes the summary, whoever failed
     record_.status = "failed";
     record_.stop_reason = "error";
     record_.error = error.what();
     console_.note("error: " + record_.error);
+    write_rest_of_metrics();
     if (first_rank() || stands_in_for_lost_first_rank(error)) {
       try {
         write_summary();
@@ -215,6 +219,14 @@ int Trainer::run() {
   }
   if (stop_signal_ != 0) return 128 + stop_signal_;
   return 0;
+}
+
+// What the steps have recorded, before the failure of another rank's or of this one ends the process.
+void Trainer::write_rest_of_metrics() const noexcept {
+  try {
+    if (metrics_) metrics_->flush();
+  } catch (const std::exception&) {  // then this is the error that is being told, or comes after it
+  }
 }
 
 // Rank 1 writes the summary where rank 0 is dead and not only failing, which leaves it time to write its own.
@@ -249,8 +261,8 @@ void Trainer::after_step(const StepOutcome& outcome) {
   step_began_ = Clock::now();
   if (const int signal = signal_of(outcome.agreed.votes); signal != 0) stop_signal_ = signal;
   record_.loss = outcome.loss;
-  record_.step_seconds.push_back(seconds);
-  if (metrics_) metrics_->append(json_text(train_metrics(*session_, outcome, seconds)));
+  record_.step_times.add(seconds);
+  if (metrics_) metrics_->append(step_record(*session_, outcome, seconds));
 
   const std::int64_t step = outcome.step;
   const Decision& decision = outcome.decision;
@@ -282,7 +294,7 @@ void Trainer::evaluate() {
   const EvaluationResult result = session_->evaluate();
   last_evaluated_ = session_->steps().attempted;
   record_.validation_loss = result.loss;
-  if (metrics_) metrics_->append(json_text(evaluation_metrics(*session_, result)));
+  if (metrics_) metrics_->append_line(json_text(evaluation_metrics(*session_, result)));
   std::string line = "step " + std::to_string(last_evaluated_) + "  validation loss " + fixed(result.loss, 4);
   if (config_.settings.model.type == "gpt") line += "  perplexity " + fixed(std::exp(result.loss), 3);
   if (result.accuracy) line += "  accuracy " + fixed(100.0 * *result.accuracy, 2) + " %";

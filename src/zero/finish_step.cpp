@@ -74,9 +74,9 @@ void visit_weights(Engine& engine, StateStore& states, const VisitWeights& visit
     const auto [begin, end] = engine.updated_range(unit, segment);
     const TensorView master = is_trained(segment) ? states.borrow(unit, segment).master : TensorView{};
     const TensorView values = master ? master : engine.resting_parameters(unit, segment);
-    for (const Piece& piece : layout.pieces(unit, segment, begin, end)) {
+    layout.for_each_piece(unit, segment, begin, end, [&](const Piece& piece) {
       visit(layout.tensor(piece.tensor), piece.tensor_offset, values.part(piece.offset, piece.count));
-    }
+    });
     if (is_trained(segment)) states.give_back(unit, segment);
   });
 }
@@ -117,12 +117,13 @@ std::uint64_t weights_checksum(Engine& engine, StateStore& states, const Buffer&
     const auto [held_begin, held_end] = engine.updated_range(unit, segment);
     const TensorView master = is_trained(segment) ? states.borrow(unit, segment).master : TensorView{};
     const TensorView values = master ? master : engine.resting_parameters(unit, segment);
-    for (const Piece& piece : layout.pieces(unit, segment, begin, end)) {
-      device.run(Stream::compute, Checksum{.in = values.part(begin - held_begin + piece.offset, piece.count),
+    const std::int64_t offset_in_held = begin - held_begin;
+    layout.for_each_piece(unit, segment, begin, end, [&](const Piece& piece) {
+      device.run(Stream::compute, Checksum{.in = values.part(offset_in_held + piece.offset, piece.count),
                                            .tensor_index = static_cast<std::uint64_t>(piece.tensor),
                                            .first_element = piece.tensor_offset,
                                            .out = scratch.as<std::uint64_t>()});
-    }
+    });
     if (is_trained(segment)) states.give_back(unit, segment);
   });
   std::uint64_t checksum = 0;

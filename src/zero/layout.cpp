@@ -62,17 +62,6 @@ ParametersBySegment Layout::parameters_by_segment() const {
   return counts;
 }
 
-std::vector<Piece> Layout::pieces(int unit_index, Segment segment, std::int64_t begin, std::int64_t end) const {
-  std::vector<Piece> result;
-  for (const int index : unit(unit_index).segment(segment).tensors) {
-    const TensorPlace& place = tensor(index);
-    const std::int64_t first = std::max(begin, place.offset);
-    const std::int64_t last = std::min(end, place.offset + place.count);
-    if (first < last) result.push_back({index, first - place.offset, first - begin, last - first});
-  }
-  return result;
-}
-
 Arrangement::Arrangement(const Layout& layout, Extent extent, const SegmentFormats& formats, const Includes& includes)
     : dtypes_(formats) {
   std::int64_t used_bytes = 0;

@@ -5,6 +5,7 @@
 // into N equal slices, one a rank. The layout is the same at every stage and a function of the units and N alone.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -81,8 +82,16 @@ class Layout {
   ParametersBySegment parameters_by_segment() const;
   std::int64_t elements() const { return elements_; }  // with padding
 
-  // The parts of tensors within elements [begin, end) of a segment (padding left out).
-  std::vector<Piece> pieces(int unit, Segment segment, std::int64_t begin, std::int64_t end) const;
+  // Calls visit(Piece) for the parts of tensors within elements [begin, end) of a segment (padding left out).
+  template <typename Visit>
+  void for_each_piece(int unit_index, Segment which, std::int64_t begin, std::int64_t end, Visit&& visit) const {
+    for (const int index : unit(unit_index).segment(which).tensors) {
+      const TensorPlace& place = tensor(index);
+      const std::int64_t first = std::max(begin, place.offset);
+      const std::int64_t last = std::min(end, place.offset + place.count);
+      if (first < last) visit(Piece{index, first - place.offset, first - begin, last - first});
+    }
+  }
 
  private:
   int ranks_;

@@ -146,8 +146,8 @@ void wait_until_reusable(const EngineContext& context, Event reduced, Ticket tic
   context.communicator.wait_until_read(ticket);
 }
 
-Ticket reduce_unit(const EngineContext& context, int unit, bool first, const std::function<Region(Segment)>& region,
-                   const std::function<TensorView(Segment)>& sum) {
+Ticket reduce_unit(const EngineContext& context, int unit, bool first, FunctionRef<Region(Segment)> region,
+                   FunctionRef<TensorView(Segment)> sum) {
   Device& device = context.device;
   device.wait(Stream::reduce, device.record(Stream::compute));
   Ticket ticket;

@@ -4,6 +4,7 @@
 #include <deque>
 #include <vector>
 
+#include "core/function_ref.h"
 #include "zero/engine.h"
 
 namespace zt {
@@ -85,7 +86,7 @@ void wait_until_reusable(const EngineContext& context, Event reduced, Ticket tic
 
 // Reduces a unit's gradients onto this rank's slice of the sums, on the reduce stream, after what is on the compute
 // stream. `region` and `sum` give the source and the destination of a segment.
-Ticket reduce_unit(const EngineContext& context, int unit, bool first, const std::function<Region(Segment)>& region,
-                   const std::function<TensorView(Segment)>& sum);
+Ticket reduce_unit(const EngineContext& context, int unit, bool first, FunctionRef<Region(Segment)> region,
+                   FunctionRef<TensorView(Segment)> sum);
 
 }  // namespace zt

@@ -11,9 +11,8 @@ void add_squares_of_slices(Engine& engine, StepSums& sums) {
   for_each_segment(layout, trained_segments, [&](int unit, Segment segment) {
     const auto [begin, end] = engine.slice_range(unit, segment);
     const ConstTensorView slice = engine.summed_slice(unit, segment);
-    for (const Piece& piece : layout.pieces(unit, segment, begin, end)) {
-      sums.add_squares(slice.part(piece.offset, piece.count));
-    }
+    layout.for_each_piece(unit, segment, begin, end,
+                          [&](const Piece& piece) { sums.add_squares(slice.part(piece.offset, piece.count)); });
   });
 }
 
@@ -28,16 +27,17 @@ bool decays(const FinishContext& context, TensorKind kind) {
   return true;
 }
 
-// What the optimizer sees of one segment.
-std::vector<OptimizerPiece> pieces_of(const FinishContext& context, const BorrowedState& state, int unit,
-                                      Segment segment) {
+// What the optimizer sees of one segment, in memory that is kept from step to step.
+const std::vector<OptimizerPiece>& pieces_of(const FinishContext& context, const BorrowedState& state, int unit,
+                                             Segment segment) {
   Engine& engine = context.engine;
   const Layout& layout = engine.context().layout;
   const auto [begin, end] = engine.updated_range(unit, segment);
   const TensorView resting = engine.resting_parameters(unit, segment);
   const ConstTensorView gradients = engine.summed_gradients(unit, segment);
-  std::vector<OptimizerPiece> pieces;
-  for (const Piece& place : layout.pieces(unit, segment, begin, end)) {
+  std::vector<OptimizerPiece>& pieces = context.optimizer.piece_memory();
+  pieces.clear();
+  layout.for_each_piece(unit, segment, begin, end, [&](const Piece& place) {
     OptimizerPiece piece;
     piece.decay = decays(context, layout.tensor(place.tensor).kind);
     piece.tensor = place.tensor;
@@ -49,7 +49,7 @@ std::vector<OptimizerPiece> pieces_of(const FinishContext& context, const Borrow
       if (state.moments[moment]) piece.moments.at(moment) = state.moments[moment].part(place.offset, place.count);
     }
     pieces.push_back(piece);
-  }
+  });
   return pieces;
 }
 
@@ -62,7 +62,7 @@ void update_and_publish(FinishContext& context, const OptimizerStep& step) {
   for (int unit = 0; unit < static_cast<int>(layout.units().size()); ++unit) {
     for (const Segment segment : trained_segments) {
       if (layout.unit(unit).segment(segment).elements == 0) continue;
-      const std::vector<OptimizerPiece> pieces =
+      const std::vector<OptimizerPiece>& pieces =
           pieces_of(context, context.states.borrow(unit, segment), unit, segment);
       context.optimizer.statistics(device, pieces, step);
       context.optimizer.apply(device, pieces, step);

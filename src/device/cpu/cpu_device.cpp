@@ -76,7 +76,7 @@ std::int64_t workspace_bytes(WorkspaceNeed maxima, int threads) {
 CpuDevice::CpuDevice(int threads, const CpuDeviceOptions* options)
     : options_(options == nullptr ? CpuDeviceOptions{} : *options),
       ledger_(std::make_shared<MemoryLedger>()),
-      pool_(threads) {}
+      pool_(threads, options_.sharing_cores) {}
 
 CpuDevice::~CpuDevice() = default;
 
@@ -112,6 +112,7 @@ void CpuDevice::reserve_workspace() {
     workspace_ = allocate(bytes, MemoryCategory::workspace, "kernels");
   }
   reserved_ = prepared_;
+  pool_.on_every_thread([](int) { prepare_thread_for_products(); });
 }
 
 void CpuDevice::run(Stream, const Operation& operation) {

@@ -19,6 +19,8 @@ WorkspaceNeed larger_of(WorkspaceNeed a, WorkspaceNeed b);
 std::int64_t workspace_bytes(WorkspaceNeed maxima, int threads);
 
 struct CpuDeviceOptions {
+  // Ranks that run on these very cores in processes of their own (ThreadPool).
+  int sharing_cores = 1;
   // For tests of the rule that addresses never change a bit: every buffer but workspace, which holds integers of 8
   // bytes, starts so many bytes past a multiple of 64.
   std::int64_t misalignment = 0;

@@ -13,6 +13,7 @@
 
 #include "device/cpu/panels.h"
 #include "device/cpu/product.h"
+#include "device/cpu/thin_product.h"
 
 namespace zt::cpu {
 namespace {
@@ -205,6 +206,7 @@ MatMulTiles matmul_tiles(const MatMul& op) {
 
 WorkspaceNeed matmul_workspace(const MatMul& op) {
   if (is_empty(op) || op.k <= 0) return {};
+  if (is_thin(op)) return thin_workspace(op);
   const Plan plan = plan_for(op);
   std::int64_t library = 0;
   // All shapes that the tiles have: whole ones and those at the lower and right edge.
@@ -226,6 +228,7 @@ void run_matmul(const MatMul& op, Context& context) {
     run_without_depth(op, context);
     return;
   }
+  if (is_thin(op)) return run_thin(op, context);
   const Plan plan = plan_for(op);
   context.pool.for_each(plan.tasks(), [&](std::int64_t task, int worker) {
     run_tile(op, plan, task, {context.of(worker), context.per_worker});

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "core/random.h"
 #include "device/cpu/instruction_set.h"
@@ -75,16 +76,24 @@ std::shared_ptr<const Primitive> make(const Product& p) {
   return made;
 }
 
+// Of all threads. Never destroyed, as the engine.
+struct Cache {
+  std::shared_mutex mutex;
+  std::unordered_map<Product, std::shared_ptr<const Primitive>, ProductHash> primitives;
+};
+Cache& cache() {
+  static auto* const instance = new Cache;
+  return *instance;
+}
+
 std::shared_ptr<const Primitive> shared_primitive(const Product& product) {
-  static auto* const mutex = new std::shared_mutex;
-  static auto* const cache = new std::unordered_map<Product, std::shared_ptr<const Primitive>, ProductHash>;
   {
-    const std::shared_lock lock(*mutex);
-    const auto found = cache->find(product);
-    if (found != cache->end()) return found->second;
+    const std::shared_lock lock(cache().mutex);
+    const auto found = cache().primitives.find(product);
+    if (found != cache().primitives.end()) return found->second;
   }
-  const std::unique_lock lock(*mutex);
-  auto& entry = (*cache)[product];
+  const std::unique_lock lock(cache().mutex);
+  auto& entry = cache().primitives[product];
   if (!entry) entry = make(product);
   return entry;
 }
@@ -111,6 +120,19 @@ struct Executable {
   }
 };
 
+// This thread's.
+Executable& executable(const Product& product) {
+  thread_local std::unordered_map<Product, std::unique_ptr<Executable>, ProductHash> executables;
+  auto& entry = executables[product];
+  if (!entry) entry = std::make_unique<Executable>(product);
+  return *entry;
+}
+
+const dnnl::stream& stream() {
+  thread_local const dnnl::stream instance(engine());
+  return instance;
+}
+
 void check(dnnl_status_t status) {
   if (status != dnnl_success) throw std::runtime_error("a matrix product of oneDNN failed");
 }
@@ -126,21 +148,29 @@ std::int64_t prepare_product(const Product& product) {
   return round_up(static_cast<std::int64_t>(shared_primitive(product)->scratch.get_size()), 64);
 }
 
-void run_product(const Product& product, const void* a, const void* b, float* out, const float* bias, Scratch scratch) {
-  thread_local std::unordered_map<Product, std::unique_ptr<Executable>, ProductHash> executables;
-  thread_local const dnnl::stream stream(engine());
+void prepare_thread_for_products() {
   make_openmp_serial();
-  auto& entry = executables[product];
-  if (!entry) entry = std::make_unique<Executable>(product);
-  if (scratch.bytes < entry->scratch_bytes) {
+  stream();
+  std::vector<Product> products;
+  {
+    const std::shared_lock lock(cache().mutex);
+    for (const auto& entry : cache().primitives) products.push_back(entry.first);
+  }
+  for (const Product& product : products) executable(product);
+}
+
+void run_product(const Product& product, const void* a, const void* b, float* out, const float* bias, Scratch scratch) {
+  make_openmp_serial();
+  Executable& entry = executable(product);
+  if (scratch.bytes < entry.scratch_bytes) {
     throw std::logic_error("a matrix product was run that needs more scratch memory than was reserved");
   }
-  set_address(entry->a, a);
-  set_address(entry->b, b);
-  set_address(entry->out, out);
-  if (product.bias) set_address(entry->bias, bias);
-  if (entry->scratch) set_address(entry->scratch, scratch.data);
-  check(dnnl_primitive_execute(entry->shared->primitive.get(), stream.get(), entry->count, entry->arguments.data()));
+  set_address(entry.a, a);
+  set_address(entry.b, b);
+  set_address(entry.out, out);
+  if (product.bias) set_address(entry.bias, bias);
+  if (entry.scratch) set_address(entry.scratch, scratch.data);
+  check(dnnl_primitive_execute(entry.shared->primitive.get(), stream().get(), entry.count, entry.arguments.data()));
 }
 
 bool multiplies_natively(DType dtype) {

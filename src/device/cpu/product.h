@@ -25,14 +25,17 @@ struct Product {
 // Makes the product if no thread has made it yet. Returns the scratch bytes that it needs, a multiple of 64.
 std::int64_t prepare_product(const Product& product);
 
+// Makes what the calling thread needs to run any product that has been prepared, so that running it takes nothing.
+void prepare_thread_for_products();
+
 // Scratch memory that a task may use up to its end; 64-byte aligned.
 struct Scratch {
   std::byte* data = nullptr;
   std::int64_t bytes = 0;
 };
 
-// scratch: at least as many bytes as prepare_product says, else std::logic_error. No lock is taken when the calling
-// thread has run the product before.
+// scratch: at least as many bytes as prepare_product says, else std::logic_error. Nothing of ours is
+// allocated and no lock taken if the calling thread was prepared for the product, or has run it before.
 void run_product(const Product& product, const void* a, const void* b, float* out, const float* bias, Scratch scratch);
 
 // Whether products of this dtype need no conversion to fp32 first.

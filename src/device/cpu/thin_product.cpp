@@ -1,0 +1,299 @@
+#include "device/cpu/thin_product.h"
+
+#include <stdexcept>
+#include <type_traits>
+
+#include "device/cpu/panels.h"
+#include "device/cpu/product.h"
+#include "device/cpu/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "device/cpu/thin_product.cpp"
+// First, as it includes this file again for each instruction set.
+// clang-format off
+#include "hwy/foreach_target.h"
+// clang-format on
+#include "device/cpu/simd_common-inl.h"
+#include "hwy/highway.h"
+
+#ifndef ZT_THIN_PRODUCT_OPERANDS_
+#define ZT_THIN_PRODUCT_OPERANDS_
+namespace zt::cpu {
+// What the kernels read: the few rows in fp32 (converted, where they came in 16 bits), the many as they are.
+struct ThinOperands {
+  const float* a = nullptr;
+  std::int64_t lda = 0;
+  ConstTensorView b;
+  std::int64_t ldb = 0;
+  const float* bias = nullptr;
+};
+}  // namespace zt::cpu
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace zt::cpu {
+namespace HWY_NAMESPACE {
+
+constexpr std::int64_t block_columns = 64;       // that are worked on at once
+constexpr std::int64_t elements_a_task = 16384;  // of the large operand: about a microsecond's work
+
+// Calls function(I) with the constant I = value, 1 <= value <= thin_extent.
+template <int I = 1, class Function>
+HWY_INLINE void with_constant(std::int64_t value, const Function& function) {
+  if (value == I) {
+    function(std::integral_constant<int, I>());
+  } else if constexpr (I < thin_extent) {
+    with_constant<I + 1>(value, function);
+  }
+}
+
+// to[0 ... 3] = the sums of the lanes of a, b, c and e, each in the same order.
+#if HWY_TARGET == HWY_SCALAR
+HWY_INLINE void store_sums(VF a, VF b, VF c, VF e, float* to) {
+  to[0] = hn::GetLane(a);
+  to[1] = hn::GetLane(b);
+  to[2] = hn::GetLane(c);
+  to[3] = hn::GetLane(e);
+}
+#else
+template <class D>
+HWY_INLINE hn::Vec<hn::FixedTag<float, 4> > sum_of_blocks(D d, hn::Vec<D> v) {
+  if constexpr (hn::MaxLanes(d) == 4) {
+    return v;
+  } else {
+    const hn::Half<D> half;
+    return sum_of_blocks(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  }
+}
+HWY_INLINE void store_sums(VF a, VF b, VF c, VF e, float* to) {
+  const F32 d;
+  const hn::RepartitionToWide<F32> pairs;
+  const VF ab = hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
+  const VF ce = hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e));
+  const auto low = hn::InterleaveLower(pairs, hn::BitCast(pairs, ab), hn::BitCast(pairs, ce));
+  const auto high = hn::InterleaveUpper(pairs, hn::BitCast(pairs, ab), hn::BitCast(pairs, ce));
+  const auto sums = sum_of_blocks(d, hn::Add(hn::BitCast(d, low), hn::BitCast(d, high)));
+  hn::StoreU(sums, hn::FixedTag<float, 4>(), to);
+}
+#endif
+
+// tile[r * block_columns + j] = dot product of rows r of a and j of b, for M rows and J.
+template <int M, int J, typename T>
+void dot_products(const float* a, std::int64_t lda, const T* b, std::int64_t ldb, std::int64_t k, float* tile) {
+  const F32 d;
+  constexpr int all = (M * J + 3) / 4 * 4;
+  VF sums[all];
+  for (VF& sum : sums) sum = hn::Zero(d);
+  for_vectors(d, k, [&](std::int64_t i, auto extent) HWY_ATTR {
+    VF y[J];
+    for (int j = 0; j < J; ++j) y[j] = load(d, b + j * ldb + i, extent);
+    for (int r = 0; r < M; ++r) {
+      const VF x = load(d, a + r * lda + i, extent);
+      for (int j = 0; j < J; ++j) sums[r * J + j] = hn::MulAdd(x, y[j], sums[r * J + j]);
+    }
+  });
+  float totals[all];
+  for (int s = 0; s < all; s += 4) store_sums(sums[s], sums[s + 1], sums[s + 2], sums[s + 3], totals + s);
+  for (int r = 0; r < M; ++r) {
+    for (int j = 0; j < J; ++j) tile[r * block_columns + j] = totals[r * J + j];
+  }
+}
+
+// tile[r, c] = sum over p of a[r, p] b[p, c] for M rows and the columns of V vectors.
+template <int M, int V, typename T, class Extent>
+void sums_of_rows(const float* a, std::int64_t lda, const T* b, std::int64_t ldb, std::int64_t k, float* tile,
+                  Extent extent) {
+  const F32 d;
+  constexpr auto lanes = static_cast<std::int64_t>(hn::MaxLanes(d));
+  VF sums[M][V];
+  for (auto& row : sums) {
+    for (VF& sum : row) sum = hn::Zero(d);
+  }
+  for (std::int64_t p = 0; p < k; ++p, b += ldb) {
+    VF y[V];
+    for (int v = 0; v < V; ++v) y[v] = load(d, b + v * lanes, extent);
+    for (int r = 0; r < M; ++r) {
+      const VF x = hn::Set(d, a[r * lda + p]);
+      for (int v = 0; v < V; ++v) sums[r][v] = hn::MulAdd(x, y[v], sums[r][v]);
+    }
+  }
+  for (int r = 0; r < M; ++r) {
+    for (int v = 0; v < V; ++v) hn::StoreU(sums[r][v], d, tile + r * block_columns + v * lanes);
+  }
+}
+
+template <int M, typename T>
+void dot_product_block(const ThinOperands& in, std::int64_t k, std::int64_t column, std::int64_t columns, float* tile) {
+  constexpr int at_once = M == 1 ? 8 : M <= 6 ? 4 : 2;  // as many sums as there are registers
+  const T* b = in.b.as<T>() + column * in.ldb;
+  std::int64_t j = 0;
+  for (; j + at_once <= columns; j += at_once)
+    dot_products<M, at_once>(in.a, in.lda, b + j * in.ldb, in.ldb, k, tile + j);
+  for (; j < columns; ++j) dot_products<M, 1>(in.a, in.lda, b + j * in.ldb, in.ldb, k, tile + j);
+}
+
+template <int M, typename T>
+void row_sum_block(const ThinOperands& in, std::int64_t k, std::int64_t column, std::int64_t columns, float* tile) {
+  constexpr int at_once = M <= 4 ? 4 : 2;
+  constexpr auto lanes = static_cast<std::int64_t>(hn::MaxLanes(F32()));
+  const T* b = in.b.as<T>() + column;
+  std::int64_t c = 0;
+  for (; c + at_once * lanes <= columns; c += at_once * lanes)
+    sums_of_rows<M, at_once>(in.a, in.lda, b + c, in.ldb, k, tile + c, Whole{});
+  for (; c + lanes <= columns; c += lanes) sums_of_rows<M, 1>(in.a, in.lda, b + c, in.ldb, k, tile + c, Whole{});
+  if (c < columns)
+    sums_of_rows<M, 1>(in.a, in.lda, b + c, in.ldb, k, tile + c, Part{static_cast<std::size_t>(columns - c)});
+}
+
+template <typename T>
+void store_row(const float* in, const float* bias, T* out, std::int64_t n, bool add) {
+  const F32 d;
+  for_vectors(d, n, [&](std::int64_t i, auto extent) HWY_ATTR {
+    VF value = load(d, in + i, extent);
+    if (bias != nullptr) value = hn::Add(value, load(d, bias + i, extent));
+    store_or_add(d, value, out + i, extent, add);
+  });
+}
+
+void few_rows(const MatMul& op, const ThinOperands& in, Context& context) {
+  const std::int64_t blocks_per_task = larger(1, elements_a_task / (block_columns * op.k));
+  // Where a block is more than a task's work, its rows would be read by several threads: smaller blocks.
+  const std::int64_t least = op.transpose_b ? 8 : 32;  // whole cache lines of a row of b
+  const std::int64_t block = larger(least, smaller(block_columns, elements_a_task / op.k / 8 * 8));
+  const std::int64_t range = op.n * op.k <= 2 * elements_a_task ? op.n : blocks_per_task * block;
+  for_ranges(context, op.n, range, [&](std::int64_t first, std::int64_t count) {
+    HWY_ALIGN float tile[thin_extent * block_columns];
+    for (std::int64_t column = first; column < first + count; column += block) {
+      const std::int64_t columns = smaller(block, first + count - column);
+      dispatch(op.b.dtype, [&]<typename T>(T*) {
+        with_constant(op.m, [&]<int M>(std::integral_constant<int, M>) {
+          if (op.transpose_b) {
+            dot_product_block<M, T>(in, op.k, column, columns, tile);
+          } else {
+            row_sum_block<M, T>(in, op.k, column, columns, tile);
+          }
+        });
+      });
+      dispatch(op.out.dtype, [&]<typename T>(T*) {
+        for (std::int64_t r = 0; r < op.m; ++r) {
+          store_row(tile + r * block_columns, in.bias == nullptr ? nullptr : in.bias + column,
+                    op.out.as<T>() + r * op.ldc + column, columns, op.add);
+        }
+      });
+    }
+  });
+}
+
+// out[r, :] = sum over p of a[p, r] b[p, :] for R rows; b in fp32.
+template <int K, int R, typename T>
+void outer_products(const float* a, std::int64_t lda, const float* b, std::int64_t ldb, const float* bias, T* out,
+                    std::int64_t ldc, std::int64_t n, bool add) {
+  const F32 d;
+  VF x[K][R];
+  for (int p = 0; p < K; ++p) {
+    for (int r = 0; r < R; ++r) x[p][r] = hn::Set(d, a[p * lda + r]);
+  }
+  for_vectors(d, n, [&](std::int64_t i, auto extent) HWY_ATTR {
+    VF y[K];
+    for (int p = 0; p < K; ++p) y[p] = load(d, b + p * ldb + i, extent);
+    for (int r = 0; r < R; ++r) {
+      VF sum = hn::Mul(x[0][r], y[0]);
+      for (int p = 1; p < K; ++p) sum = hn::MulAdd(x[p][r], y[p], sum);
+      if (bias != nullptr) sum = hn::Add(sum, load(d, bias + i, extent));
+      store_or_add(d, sum, out + r * ldc + i, extent, add);
+    }
+  });
+}
+
+void small_depth(const MatMul& op, const ThinOperands& in, Context& context) {
+  const std::int64_t range =
+      op.m * op.n <= 2 * elements_a_task ? op.m : (larger(1, elements_a_task / op.n) + 3) / 4 * 4;
+  for_ranges(context, op.m, range, [&](std::int64_t first, std::int64_t count) {
+    dispatch(op.out.dtype, [&]<typename T>(T*) {
+      with_constant(op.k, [&]<int K>(std::integral_constant<int, K>) {
+        constexpr int at_once = K <= 4 ? 4 : 2;
+        const auto run_rows = [&]<int R>(std::int64_t row, std::integral_constant<int, R>) {
+          outer_products<K, R>(in.a + row, in.lda, in.b.as<float>(), in.ldb, in.bias, op.out.as<T>() + row * op.ldc,
+                               op.ldc, op.n, op.add);
+        };
+        std::int64_t row = first;
+        for (; row + at_once <= first + count; row += at_once) run_rows(row, std::integral_constant<int, at_once>());
+        for (; row < first + count; ++row) run_rows(row, std::integral_constant<int, 1>());
+      });
+    });
+  });
+}
+
+void thin_product(const MatMul& op, const ThinOperands& in, Context& context) {
+  if (op.transpose_a) return small_depth(op, in, context);
+  few_rows(op, in, context);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace zt::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace zt::cpu {
+
+HWY_EXPORT(thin_product);
+
+namespace {
+
+// Where the fp32 copies of 16-bit operands lie in the shared scratch, in floats.
+struct Copies {
+  std::int64_t b_at = 0, bias_at = 0, floats = 0;
+  bool a = false, b = false, bias = false;
+};
+
+Copies copies_of(const MatMul& op) {
+  Copies copies;
+  copies.a = op.a.dtype != DType::f32;
+  copies.b = op.transpose_a && op.b.dtype != DType::f32;
+  copies.bias = op.bias && op.bias.dtype != DType::f32;
+  copies.b_at = copies.a ? round_up(op.m * op.k, 16) : 0;
+  copies.bias_at = copies.b_at + (copies.b ? round_up(op.k * op.n, 16) : 0);
+  copies.floats = copies.bias_at + (copies.bias ? round_up(op.n, 16) : 0);
+  return copies;
+}
+
+}  // namespace
+
+bool is_thin(const MatMul& op) {
+  if (op.m <= 0 || op.n <= 0 || op.k <= 0) return false;
+  return op.transpose_a ? !op.transpose_b && op.k <= thin_extent : op.m <= thin_extent;
+}
+
+WorkspaceNeed thin_workspace(const MatMul& op) {
+  return {.per_worker = 0, .shared = copies_of(op).floats * static_cast<std::int64_t>(sizeof(float))};
+}
+
+void run_thin(const MatMul& op, Context& context) {
+  const Copies copies = copies_of(op);
+  if (context.shared_bytes < copies.floats * static_cast<std::int64_t>(sizeof(float)))
+    throw std::logic_error("a thin matrix product was run that needs more scratch memory than was reserved");
+  auto* const scratch = reinterpret_cast<float*>(context.shared);
+  ThinOperands in{.a = static_cast<const float*>(op.a.data),
+                  .lda = op.lda,
+                  .b = op.b,
+                  .ldb = op.ldb,
+                  .bias = static_cast<const float*>(op.bias.data)};
+  if (copies.a) {
+    const std::int64_t rows = op.transpose_a ? op.k : op.m;
+    const std::int64_t columns = op.transpose_a ? op.m : op.k;
+    load_panel(op.a.dtype, op.a.data, op.lda, scratch, columns, rows, columns);
+    in.a = scratch, in.lda = columns;
+  }
+  if (copies.b) {
+    load_panel(op.b.dtype, op.b.data, op.ldb, scratch + copies.b_at, op.n, op.k, op.n);
+    in.b = ConstTensorView(scratch + copies.b_at, op.k * op.n, DType::f32), in.ldb = op.n;
+  }
+  if (copies.bias) {
+    load_panel(op.bias.dtype, op.bias.data, 0, scratch + copies.bias_at, 0, 1, op.n);
+    in.bias = scratch + copies.bias_at;
+  }
+  HWY_DYNAMIC_DISPATCH(thin_product)(op, in, context);
+}
+
+}  // namespace zt::cpu
+#endif
