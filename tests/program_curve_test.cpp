@@ -124,15 +124,15 @@ TEST_CASE("prove ends with 1 where rows differ, as sums in 16 bits do between nu
 
 TEST_CASE("prove compares in local order what must agree: stages 0 and 1 by number of ranks, the others in one curve") {
   const Workplace place;
-  const Arguments local = {"prove",   "--config", "config.json", "--set", "training.gradient_accumulation_order=local",
-                           "--ranks", "1,2,3",    "--steps",     "2"};
-  const ProgramResult shown = place.run_with(local);
+  const Arguments local = {
+      "prove", "--config", "config.json", "--steps", "2", "--set", "training.gradient_accumulation_order=local"};
+  const ProgramResult shown = place.run_with(local + Arguments{"--ranks", "1,2,3"});
   INFO(shown.out);
   check_completes(shown);
   CHECK(shown.err.find("stages 0 and 1 must agree at each number of ranks by itself") != std::string::npos);
   CHECK(shown.out.find("3 curves, one for each order of addition: every row has the bits of its own") !=
         std::string::npos);
-  const ProgramResult json = place.run_with(local + Arguments{"--json"});
+  const ProgramResult json = place.run_with(local + Arguments{"--ranks", "1,2,3", "--json"});
   check_completes(json);
   std::map<std::string, std::set<std::string>> rows_of_checksum;
   for (const Json& row : Json::parse(json.out)) {
@@ -146,7 +146,7 @@ TEST_CASE("prove compares in local order what must agree: stages 0 and 1 by numb
   CHECK(rows_of_checksum.size() == 3);
   for (const auto& [checksum, orders] : rows_of_checksum) CHECK(orders.size() == 1);
   // All of one rank, or of one micro-step: one curve.
-  const ProgramResult one = place.run_with(local + Arguments{"--ranks", "1,6", "--set", "train_batch_size=6"});
+  const ProgramResult one = place.run_with(local + Arguments{"--ranks", "1,6"});
   INFO(one.out);
   check_completes(one);
   CHECK(one.out.find("one curve: every row has the same bits") != std::string::npos);
