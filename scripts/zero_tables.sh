@@ -2,14 +2,15 @@
 # Trains a small GPT for a few steps at every ZeRO stage and prints, from the summaries of these runs, memory and
 # communication beside the formulas of docs/zero.md.
 #
-#   scripts/zero_tables.sh [--ranks "1 2 4"] [--precisions "fp32 bf16"] [--accumulations "1 2"] [--steps 2]
-#                          [--set KEY=VALUE...]
+#   scripts/zero_tables.sh [--stages "0 1 2 3"] [--ranks "1 2 4"] [--precisions "fp32 bf16"] [--accumulations "1 2"]
+#                          [--steps 2] [--set KEY=VALUE...]
 #
 # ZEROTRAIN names the program (build/zerotrain). Needs jq.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 zerotrain=${ZEROTRAIN:-$root/build/zerotrain}
+stages="0 1 2 3"
 ranks="1 2 4"
 precisions="fp32 bf16"
 accumulations="1 2"
@@ -22,7 +23,7 @@ fail() {
 }
 while [ $# -gt 0 ]; do
   case $1 in
-    --ranks | --precisions | --accumulations | --steps)
+    --stages | --ranks | --precisions | --accumulations | --steps)
       [ $# -ge 2 ] || fail "$1 needs a value"
       declare "${1#--}=$2"
       shift 2
@@ -69,7 +70,7 @@ for precision in $precisions; do
     printf '\n%s, gradient_accumulation_steps %s:\n\n' "$precision" "$accumulation"
     echo "| stage | ranks | states: formula | planned | held | rings | sent: paper | planned | counted |"
     echo "|---|---|---|---|---|---|---|---|---|"
-    for stage in 0 1 2 3; do
+    for stage in $stages; do
       for count in $ranks; do
         if ! "$zerotrain" --quiet --ranks "$count" --config "$root/configs/gpt.json" \
           --set data='{"type": "synthetic", "task": "tokens"}' --set model.vocab_size=256 \

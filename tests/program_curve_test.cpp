@@ -1,4 +1,7 @@
 // The program from the outside: one curve whatever starts the ranks, and its plan.
+#include <map>
+#include <set>
+
 #include "program_support.h"
 #include "train/words.h"
 
@@ -117,4 +120,58 @@ TEST_CASE("prove ends with 1 where rows differ, as sums in 16 bits do between nu
                          "--set",       "data_types.grad_accum_dtype=bf16",
                          "--ranks",     "2"};
   check_completes(place.run_with(one));
+}
+
+TEST_CASE("prove compares in local order what must agree: stages 0 and 1 by number of ranks, the others in one curve") {
+  const Workplace place;
+  const Arguments local = {
+      "prove", "--config", "config.json", "--steps", "2", "--set", "training.gradient_accumulation_order=local"};
+  const ProgramResult shown = place.run_with(local + Arguments{"--ranks", "1,2,3"});
+  INFO(shown.out);
+  check_completes(shown);
+  CHECK(shown.err.find("stages 0 and 1 must agree at each number of ranks by itself") != std::string::npos);
+  CHECK(shown.out.find("3 curves, one for each order of addition: every row has the bits of its own") !=
+        std::string::npos);
+  const ProgramResult json = place.run_with(local + Arguments{"--ranks", "1,2,3", "--json"});
+  check_completes(json);
+  std::map<std::string, std::set<std::string>> rows_of_checksum;
+  for (const Json& row : Json::parse(json.out)) {
+    const int rank_count = row.at("ranks").get<int>();
+    const int level = row.at("stage").get<int>();
+    CHECK(row.at("same") == true);
+    CHECK(row.at("accumulation_order") == (level <= 1 ? "local" : "global"));
+    const std::string order = level <= 1 && rank_count > 1 ? "local " + std::to_string(rank_count) : "global";
+    rows_of_checksum[row.at("weights_checksum")].insert(order);
+  }
+  CHECK(rows_of_checksum.size() == 3);
+  for (const auto& [checksum, orders] : rows_of_checksum) CHECK(orders.size() == 1);
+  // All of one rank, or of one micro-step: one curve.
+  const ProgramResult one = place.run_with(local + Arguments{"--ranks", "1,6"});
+  INFO(one.out);
+  check_completes(one);
+  CHECK(one.out.find("one curve: every row has the same bits") != std::string::npos);
+}
+
+TEST_CASE("local order over processes, nodes and MPI: one curve at stages 0 and 1, sent once a step") {
+  const Workplace place;
+  const Arguments local = {"--set", "training.gradient_accumulation_order=local"};
+  const auto curve = [&](const Arguments& more, const Arguments& launcher = {}) {
+    const ProgramResult result = place.run(local + more + Arguments{"--overwrite"}, launcher);
+    check_completes(result);
+    CHECK(result.err.find("added up locally") != std::string::npos);
+    check_memory_and_communication(place.file("run"));
+    const Json summary = json_of(place.file("run/summary.json"));
+    CHECK(summary.at("run").at("accumulation_order") == "local");
+    CHECK(summary.at("communication").at("paper") == 1.0);
+    return curve_of(place.file("run"));
+  };
+  const std::string first = curve(ranks(2) + stage(0));
+  CHECK(curve(ranks(2) + stage(1)) == first);
+  for (const int level : {0, 1}) {
+    CHECK(curve(ranks(2) + stage(level) + Arguments{"--set", "device.ranks_per_node=1"}) == first);
+    if (can_use_mpi()) CHECK(curve(stage(level), mpirun(2)) == first);
+  }
+  check_completes(place.run(ranks(2) + stage(1) + Arguments{"--overwrite"}));
+  CHECK(curve_of(place.file("run")) != first);
+  CHECK(json_of(place.file("run/summary.json")).at("run").at("accumulation_order") == "global");
 }

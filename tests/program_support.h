@@ -216,7 +216,7 @@ inline std::string summary_shape(const std::string& rate, bool evaluated) {
     "model": {"type": "text", "parameters": "whole", "trained": "whole"},
     "weights_checksum": "text",
     "run": {"world_size": "whole", "stage": "whole", "precision": "text", "device": "cpu", "instruction_set": "text",
-            "threads_per_rank": "whole", "micro_batch": "whole", "accumulation": "whole"},
+            "threads_per_rank": "whole", "micro_batch": "whole", "accumulation": "whole", "accumulation_order": "text"},
     "memory": {"formula_bytes_per_parameter": "float", "planned": {)" +
          memory + R"(}, "ranks": [{"rank": "whole", "peak_resident": "whole", "peers_shared": "whole", )" + memory +
          R"(}]},

@@ -233,9 +233,16 @@ TEST_CASE("In bf16 gradients that are not finite skip the step or stop the run; 
   for (const DType dtype : {DType::bf16, DType::f32}) {
     for (const bool checks : {true, false}) {
       for (const int ranks : {1, 3}) {
-        for (int stage = 0; stage <= 3; ++stage) {
-          INFO("stage " << stage << ", " << ranks << " ranks, " << name_of(dtype) << ", check " << checks);
+        for (const auto& [stage, order] : {std::pair{0, AccumulationOrder::global},
+                                           {1, AccumulationOrder::global},
+                                           {2, AccumulationOrder::global},
+                                           {3, AccumulationOrder::global},
+                                           {0, AccumulationOrder::local},
+                                           {1, AccumulationOrder::local}}) {
+          INFO("stage " << stage << ", " << name_of(order) << " order, " << ranks << " ranks, " << name_of(dtype)
+                        << ", check " << checks);
           Settings here = with_batch(settings, 2, 2, ranks);
+          here.training.accumulation_order = order;
           here.precision.preset = name_of(dtype);
           here.bf16_check_grad_overflow = checks;
           here.zero.stage = stage;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <numeric>
 
 #include "core/errors.h"
@@ -38,11 +39,12 @@ std::string hex(std::uint64_t value) {
   return text.data();
 }
 
-nlohmann::ordered_json row_of(const Curve& curve, int ranks, int stage, std::int64_t accumulation, bool same) {
+nlohmann::ordered_json row_of(const Curve& curve, int ranks, const Settings& settings, bool same) {
   nlohmann::ordered_json row;
   row["ranks"] = ranks;
-  row["stage"] = stage;
-  row["accumulation"] = accumulation;
+  row["stage"] = settings.zero.stage;
+  row["accumulation"] = settings.batch.accumulation;
+  row["accumulation_order"] = name_of(order_in_effect(settings));
   row["loss"] = curve.steps.back().loss;
   row["skipped"] =
       std::count_if(curve.steps.begin(), curve.steps.end(), [](const CurveStep& step) { return step.skipped; });
@@ -53,6 +55,21 @@ nlohmann::ordered_json row_of(const Curve& curve, int ranks, int stage, std::int
   row["bytes_held"] = std::accumulate(curve.held.begin(), curve.held.end(), std::int64_t{0});
   row["bytes_planned"] = curve.plan.total();
   return row;
+}
+
+// Rows that must have the same bits share a number: 0 for those of the global order, which is one curve, and in local
+// order each number of ranks' own. One rank adds up in the same order either way.
+int curve_of(const Settings& settings, int ranks) {
+  return order_in_effect(settings) == AccumulationOrder::local && ranks > 1 ? ranks : 0;
+}
+
+// `curves`: how many there should be.
+std::string verdict(bool all_same, bool as_planned, std::size_t curves) {
+  if (!all_same) return "rows differ";
+  const std::string found =
+      curves == 1 ? "one curve" : std::to_string(curves) + " curves, one for each order of addition";
+  if (!as_planned) return found + ", but a row holds or sends something else than planned";
+  return found + (curves == 1 ? ": every row has the same bits" : ": every row has the bits of its own");
 }
 
 }  // namespace
@@ -92,6 +109,13 @@ int prove(ResolvedConfig config, const CommandLine& line) {
                  "number of ranks (--as-is compares it)\n");
     settings.training.fast_communication = false;
   }
+  if (settings.training.accumulation_order == AccumulationOrder::local) {
+    std::fprintf(
+        stderr,
+        "notice: with training.gradient_accumulation_order \"local\", stages 0 and 1 must agree at each number "
+        "of ranks by itself; stages 2 and 3, and all rows of one rank or with A = 1, add up in global order and "
+        "must be one curve\n");
+  }
   if (settings.batch.micro != config.settings.batch.micro) {
     std::fprintf(stderr,
                  "notice: compared with micro-batches of %lld, which all of these ranks can be dealt; the config's own "
@@ -99,17 +123,19 @@ int prove(ResolvedConfig config, const CommandLine& line) {
                  static_cast<long long>(settings.batch.micro), static_cast<long long>(config.settings.batch.micro));
   }
 
+  const bool shows_order = settings.training.accumulation_order == AccumulationOrder::local;
   const auto print_head = [&](const std::string& device) {
     const Precision precision = make_precision(settings.precision, settings.batch.accumulation);
     std::printf("%d steps in %s, global batch %lld = micro-batches of %lld, gradients summed in %s, %s\n", steps,
                 settings.precision.preset.c_str(), static_cast<long long>(settings.batch.train),
                 static_cast<long long>(settings.batch.micro), std::string(name_of(precision.accumulator)).c_str(),
                 device.c_str());
-    std::printf("%5s %5s %4s  %-15s %7s  %-16s  %-9s %s\n", "ranks", "stage", "A", "last loss", "skipped", "weights",
-                "bytes", "elements sent");
+    std::printf("%5s %5s %4s  %-15s %7s  %-16s  %-9s %s%s\n", "ranks", "stage", "A", "last loss", "skipped", "weights",
+                "bytes", "elements sent", shows_order ? "  order" : "");
   };
   nlohmann::ordered_json table = nlohmann::ordered_json::array();
   std::optional<Curve> first;
+  std::map<int, Curve> references;  // by curve_of(): its first row
   bool all_same = true;
   bool as_planned = true;
   for (const int count : ranks) {
@@ -120,18 +146,22 @@ int prove(ResolvedConfig config, const CommandLine& line) {
         first = curve;
         if (!json) print_head(curve.device);
       }
-      const bool same = curve.same_bits(*first);
+      const int which = curve_of(here, count);
+      const bool same = curve.same_bits(references.try_emplace(which, curve).first->second);
       all_same = all_same && same;
       as_planned = as_planned && curve.held == curve.plan.memory && curve.elements_sent == curve.elements_planned;
-      table.push_back(row_of(curve, count, stage, here.batch.accumulation, same));
+      table.push_back(row_of(curve, count, here, same));
       if (json) continue;
       const auto& row = table.back();
       const bool held_as_planned = row["bytes_held"] == row["bytes_planned"];
-      std::printf("%5d %5d %4lld  %-15s %7d  %-16s  %-9s %s%s\n", count, stage,
+      std::printf("%5d %5d %4lld  %-15s %7d  %-16s  %-9s %-*s%s%s\n", count, stage,
                   static_cast<long long>(here.batch.accumulation), significant(curve.steps.back().loss, 9).c_str(),
                   row["skipped"].get<int>(), hex(curve.checksum).c_str(), held_as_planned ? "as plan" : "NOT PLAN",
-                  curve.elements_sent == curve.elements_planned ? "as plan" : "NOT PLAN",
-                  same ? "" : "   DIFFERS from the first row");
+                  shows_order ? 15 : 0, curve.elements_sent == curve.elements_planned ? "as plan" : "NOT PLAN",
+                  shows_order ? name_of(order_in_effect(here)) : "",
+                  same        ? ""
+                  : which > 0 ? "   DIFFERS from the first row of these ranks in local order"
+                              : "   DIFFERS from the first row");
       std::fflush(stdout);
     }
   }
@@ -151,9 +181,7 @@ int prove(ResolvedConfig config, const CommandLine& line) {
   if (json) {
     std::printf("%s\n", json_text(table, 2).c_str());
   } else {
-    std::printf("%s\n", !all_same    ? "rows differ"
-                        : as_planned ? "one curve: every row has the same bits"
-                                     : "one curve, but a row holds or sends something else than planned");
+    std::printf("%s\n", verdict(all_same, as_planned, references.size()).c_str());
   }
   return all_same && as_planned ? 0 : 1;
 }

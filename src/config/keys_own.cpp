@@ -125,10 +125,14 @@ void add_training(std::vector<Key>& t) {
                        "directory of the run's files; without it runs/NAME, NAME from the first config file"));
   t.push_back(
       used_key(string, "training.sample_prompt", "gpt: text to continue when training ends; empty: none").standard(""));
-  t.push_back(used_key(choice, "training.gradient_accumulation_order", "order in which micro-batches are added up")
-                  .standard("global")
-                  .one_of({"global"})
-                  .refusing("local", "this version adds micro-batches up in global order only: use \"global\""));
+  t.push_back(
+      used_key(
+          choice, "training.gradient_accumulation_order",
+          "order in which micro-batches are added up: \"global\", that of the global batch, gives the same bits at "
+          "every number of ranks; \"local\", at stages 0 and 1, adds up each rank's own first and sends "
+          "once a step (docs/zero.md)")
+          .standard("global")
+          .one_of({"global", "local"}));
   t.push_back(used_key(choice, "training.communication_order", "order in which ranks' gradients are added up")
                   .standard("exact")
                   .one_of({"exact", "fast"}));

@@ -139,6 +139,27 @@ void Resolver::resolve_zero() {
   }
 }
 
+void Resolver::tell_accumulation_order() {
+  const std::string key = "training.gradient_accumulation_order";
+  const std::string stage_key = "zero_optimization.stage";
+  const std::string steps_key = "gradient_accumulation_steps";
+  if (!known({key.c_str(), stage_key.c_str(), steps_key.c_str()}) || get<std::string>(key) != "local") return;
+  if (get<std::int64_t>(stage_key) > 1) {
+    notice(key, "\"local\" has no effect at stage " + shown(stage_key) +
+                    ", which holds a slice of the sums and so reduces gradients in every micro-step, in global order; "
+                    "stages 0 and 1 can add up locally");
+  } else if (get<std::int64_t>(steps_key) == 1) {
+    notice(key, "\"local\" has no effect: gradient_accumulation_steps is 1, so there is nothing to add up");
+  } else if (given("communication_data_type") && known({"communication_data_type", "data_types.grad_accum_dtype"}) &&
+             values_["communication_data_type"] != values_["data_types.grad_accum_dtype"]) {
+    notice("communication_data_type", "gradients are made in " + shown("communication_data_type") + ", but with " +
+                                          key +
+                                          " \"local\" it is their sums that are sent, in "
+                                          "data_types.grad_accum_dtype " +
+                                          get<std::string>("data_types.grad_accum_dtype"));
+  }
+}
+
 void Resolver::tell_idle_keys() {
   if (is("model.type", "gpt") && is("data.type", "synthetic") && differs_from_default("training.sample_prompt")) {
     notice("training.sample_prompt", "has no effect: synthetic tokens stand for no text");
@@ -189,6 +210,7 @@ void Resolver::resolve_rest() {
     notice("gradient_clipping", "0 by default, off (newer versions of DeepSpeed: 1.0)");
   }
   check_device();
+  tell_accumulation_order();
   tell_idle_keys();
   if (is("model.type", "mlp") && known({"training.sample_prompt"}) &&
       !get<std::string>("training.sample_prompt").empty()) {

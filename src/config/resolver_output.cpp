@@ -136,7 +136,8 @@ Settings Resolver::to_settings() const {
   s.training.sample_prompt = word("training.sample_prompt");
   s.training.report_delay = get<std::int64_t>("training.report_delay");
   s.training.fast_communication = word("training.communication_order") == "fast";
-  s.training.local_accumulation = word("training.gradient_accumulation_order") == "local";
+  s.training.accumulation_order =
+      word("training.gradient_accumulation_order") == "local" ? AccumulationOrder::local : AccumulationOrder::global;
   s.checkpoint_every = integer("activation_checkpointing.every");
 
   s.device.type = word("device.type");

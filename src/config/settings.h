@@ -60,6 +60,12 @@ struct DataSettings {
   std::int64_t samples = 4096;
 };
 
+// In which order the gradients of a step are added up: over all micro-batches in turn, or each rank its own ones first.
+enum class AccumulationOrder : std::uint8_t { global, local };
+constexpr const char* name_of(AccumulationOrder order) {
+  return order == AccumulationOrder::local ? "local" : "global";
+}
+
 struct BatchSettings {  // train = micro * accumulation * world size
   std::int64_t train = 0, micro = 0, accumulation = 0;
 };
@@ -165,11 +171,11 @@ struct TrainingSettings {
   EarlyStoppingSettings early_stopping;
   SpikeGuardSettings spike_guard;
   std::int64_t checkpoint_interval = 0, checkpoints_to_keep = 2;
-  std::string output_dir;           // absolute
-  std::string sample_prompt;        // gpt: empty: no sample at the end
-  bool local_accumulation = false;  // gradient_accumulation_order "local"
-  bool fast_communication = false;  // communication_order "fast"
-  std::int64_t report_delay = 0;    // steps by which the host reads losses late: 0 or 1
+  std::string output_dir;                                            // absolute
+  std::string sample_prompt;                                         // gpt: empty: no sample at the end
+  AccumulationOrder accumulation_order = AccumulationOrder::global;  // asked for: order_in_effect()
+  bool fast_communication = false;                                   // communication_order "fast"
+  std::int64_t report_delay = 0;  // steps by which the host reads losses late: 0 or 1
 };
 
 struct DeviceSettings {
@@ -199,5 +205,14 @@ struct Settings {
   std::int64_t checkpoint_every = 0;  // activation_checkpointing.every: recompute every k-th block
   DeviceSettings device;
 };
+
+// Stages 2 and 3 hold slices of the sums alone, so they reduce every micro-step, in global order whatever was asked
+// for; with one micro-step both orders are the same.
+constexpr AccumulationOrder order_in_effect(AccumulationOrder asked, int stage, std::int64_t accumulation) {
+  return stage <= 1 && accumulation > 1 ? asked : AccumulationOrder::global;
+}
+inline AccumulationOrder order_in_effect(const Settings& settings) {
+  return order_in_effect(settings.training.accumulation_order, settings.zero.stage, settings.batch.accumulation);
+}
 
 }  // namespace zt

@@ -54,8 +54,9 @@ Plan count_step(const Settings& settings, int rank, int ranks, int ranks_on_node
   plan.memory = device.ledger().current();
   plan.padding = device.ledger().padding();
   plan.by_segment = session.layout().parameters_by_segment();
-  plan.formula_bytes = formula_bytes_per_parameter(plan.stage, ranks, session.precision(), settings.batch.accumulation,
-                                                   session.optimizer().moments(), plan.by_segment);
+  plan.formula_bytes =
+      formula_bytes_per_parameter(plan.stage, ranks, session.precision(), settings.batch.accumulation,
+                                  session.optimizer().moments(), plan.by_segment, settings.training.accumulation_order);
   plan.operations = device.operations();
   return plan;
 }
@@ -79,7 +80,8 @@ Plan make_plan(const Settings& settings, int rank, int ranks, int ranks_on_node,
     plan.elements_applied += (accumulation - most) * of_one;
     plan.elements_skipped += (accumulation - most) * of_one;
   }
-  plan.paper_elements = paper_elements_per_parameter(plan.stage, ranks, accumulation, plan.by_segment);
+  plan.paper_elements = paper_elements_per_parameter(plan.stage, ranks, accumulation, plan.by_segment,
+                                                     settings.training.accumulation_order);
   return plan;
 }
 

@@ -85,6 +85,11 @@ std::vector<std::string> start_block(const Settings& settings, const Plan& plan,
                     " batches: one batch takes from two epochs; each sample still comes once an epoch");
   }
   lines.push_back("precision  " + precision_in_words(settings.precision, settings.batch.accumulation));
+  if (order_in_effect(settings) == AccumulationOrder::local) {
+    lines.push_back(
+        "gradients  added up locally (training.gradient_accumulation_order), reduced once a step: the curve depends on "
+        "the number of ranks");
+  }
   lines.push_back("ZeRO       stage " + std::to_string(plan.stage) + ", " + communicator);
   lines.push_back("device     " + device);
   lines.push_back("memory of a rank, planned:");

@@ -120,7 +120,8 @@ Json make_summary(const Session& session, const Plan& plan, const RunRecord& rec
                     {"instruction_set", record.instruction_set},
                     {"threads_per_rank", settings.device.threads},
                     {"micro_batch", settings.batch.micro},
-                    {"accumulation", settings.batch.accumulation}};
+                    {"accumulation", settings.batch.accumulation},
+                    {"accumulation_order", name_of(order_in_effect(settings))}};
   if (!record.gpu.empty()) {
     summary["run"]["gpu"] = record.gpu;
     summary["run"]["tf32"] = record.tf32;

@@ -91,7 +91,8 @@ std::unique_ptr<Engine> make_engine(const EngineContext& context) {
 namespace {
 
 double bytes_of_trained(int stage, double n, DType parameter_format, DType gradient_format, DType sum_format,
-                        DType master_format, DType moment_format, std::int64_t accumulation, int moments) {
+                        DType master_format, DType moment_format, std::int64_t accumulation, int moments,
+                        AccumulationOrder order) {
   const auto bytes = [](DType type) { return static_cast<double>(size_of(type)); };
   const double parameter = bytes(parameter_format);
   const double gradient = bytes(gradient_format);
@@ -101,7 +102,9 @@ double bytes_of_trained(int stage, double n, DType parameter_format, DType gradi
   const bool separate_sums = accumulation > 1 || sum_format != gradient_format;
   switch (stage) {
     case 0: return parameter + sum + state;
-    case 1: return parameter + gradient + ((separate_sums ? sum : 0.0) + state) / n;
+    case 1:
+      if (order == AccumulationOrder::local) return parameter + sum + state / n;
+      return parameter + gradient + ((separate_sums ? sum : 0.0) + state) / n;
     case 2: return parameter + (sum + state) / n;
     default: return (parameter + sum + state) / n;
   }
@@ -121,15 +124,17 @@ double trained_share(const ParametersBySegment& parameters) {
 }  // namespace
 
 double formula_bytes_per_parameter(int stage, int ranks, const Precision& precision, std::int64_t accumulation,
-                                   int optimizer_moments, const ParametersBySegment& parameters) {
+                                   int optimizer_moments, const ParametersBySegment& parameters,
+                                   AccumulationOrder order) {
   const double n = ranks;
+  order = order_in_effect(order, stage, accumulation);
   const auto bytes_in = [&](Segment segment) {
     const auto index = static_cast<std::size_t>(segment);
     const DType at_rest = parameter_formats(precision).at(index);
     if (!is_trained(segment)) return static_cast<double>(size_of(at_rest)) / (stage == 3 ? n : 1.0);
     return bytes_of_trained(stage, n, at_rest, gradient_formats(precision).at(index),
                             accumulator_formats(precision).at(index), precision.master,
-                            moment_formats(precision).at(index), accumulation, optimizer_moments);
+                            moment_formats(precision).at(index), accumulation, optimizer_moments, order);
   };
   // As differences from the matrices' bytes, so that the mean of equal ones is exact.
   const double of_matrices = bytes_in(Segment::matrices);
@@ -144,10 +149,11 @@ double formula_bytes_per_parameter(int stage, int ranks, const Precision& precis
 }
 
 double paper_elements_per_parameter(int stage, int ranks, std::int64_t accumulation,
-                                    const ParametersBySegment& parameters) {
+                                    const ParametersBySegment& parameters, AccumulationOrder order) {
   const auto micro_steps = static_cast<double>(accumulation);
+  const double reductions = order_in_effect(order, stage, accumulation) == AccumulationOrder::local ? 1.0 : micro_steps;
   const double trained = trained_share(parameters);
-  const double elements = stage == 3 ? (2.0 + trained) * micro_steps : (micro_steps + 1.0) * trained;
+  const double elements = stage == 3 ? (2.0 + trained) * micro_steps : (reductions + 1.0) * trained;
   return elements * ((ranks - 1.0) / ranks);
 }
 

@@ -6,7 +6,8 @@
 // | optimizer state    | whole | slice | slice | slice |
 //
 // All reduce a unit's gradient in the same way, micro-step by micro-step, onto the slice that this rank owns, in
-// the order of the global micro-batches (j = k N + r): so all stages compute the same bits.
+// the order of the global micro-batches (j = k N + r): so all stages compute the same bits. In local order (stages 0
+// and 1) a rank adds up its own micro-batches, and the ranks' sums are reduced, in rank order, in the last micro-step.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +30,7 @@ struct EngineContext {
   Precision precision;
   std::int64_t accumulation = 1;  // micro-steps of a step (A)
   ZeroSettings zero;
+  AccumulationOrder order = AccumulationOrder::global;  // in effect
 };
 
 // Which parameters have new values: what training updates, or all.
@@ -81,6 +83,8 @@ class Engine : public ParameterAccess {
   bool last_micro_step() const { return micro_step_ + 1 == context_.accumulation; }
   // The sums are made in the memory of the micro-batch's own gradients.
   bool sums_in_place() const;
+  // A rank holds the sums of its own micro-batches, whole, until the last micro-step.
+  bool sums_locally() const { return context_.order == AccumulationOrder::local; }
 
   // Adds the unit's gradients of this micro-batch to the sums, over all ranks.
   virtual void reduce_gradients(int unit) = 0;
@@ -116,9 +120,12 @@ std::unique_ptr<Engine> make_engine(const EngineContext& context);  // by contex
 // The paper's numbers (docs/zero.md): bytes of model states per parameter, elements sent by a rank per parameter and
 // step. optimizer_moments: averages that the optimizer keeps (Adam 2, SGD with momentum 1). `parameters`: how many of
 // the model's there are by segment, for models in which they are held differently; {1}: all as trained matrices.
+// `order`: as asked for.
 double formula_bytes_per_parameter(int stage, int ranks, const Precision& precision, std::int64_t accumulation,
-                                   int optimizer_moments, const ParametersBySegment& parameters = {1});
+                                   int optimizer_moments, const ParametersBySegment& parameters = {1},
+                                   AccumulationOrder order = AccumulationOrder::global);
 double paper_elements_per_parameter(int stage, int ranks, std::int64_t accumulation,
-                                    const ParametersBySegment& parameters = {1});
+                                    const ParametersBySegment& parameters = {1},
+                                    AccumulationOrder order = AccumulationOrder::global);
 
 }  // namespace zt

@@ -91,11 +91,19 @@ GradientRing::GradientRing(const EngineContext& context)
     bytes += unit_bytes(place);
     context.device.ledger().add_padding(padding(place));
   }
-  buffer_ = context.communicator.allocate(context.device, bytes, MemoryCategory::communication, "gradient ring");
+  if (context.order == AccumulationOrder::local) {
+    own_ = context.device.allocate(bytes, MemoryCategory::communication, "gradient ring");
+  } else {
+    shared_ = context.communicator.allocate(context.device, bytes, MemoryCategory::communication, "gradient ring");
+  }
 }
 
 std::int64_t GradientRing::vectors_offset(int unit) const {
   return context_.layout.unit(unit).segment(Segment::matrices).elements * bytes_of(context_.precision.gradient);
+}
+
+std::int64_t GradientRing::offset_in_slot(int unit, Segment segment) const {
+  return segment == Segment::matrices ? 0 : vectors_offset(unit);
 }
 
 GradientRing::Slot& GradientRing::slot_of(int unit) {
@@ -118,17 +126,16 @@ GradientRing::Slot& GradientRing::slot_of(int unit) {
 
 TensorView GradientRing::memory(int unit, Segment segment) {
   const Slot& slot = slot_of(unit);
-  const bool matrices = segment == Segment::matrices;
-  return buffer_->view(slot.byte_offset + (matrices ? 0 : vectors_offset(unit)),
-                       context_.layout.unit(unit).segment(segment).elements,
-                       matrices ? context_.precision.gradient : context_.precision.vector_gradient);
+  auto* const memory = static_cast<std::byte*>(shared_ ? shared_->data() : own_.data());
+  return {memory + slot.byte_offset + offset_in_slot(unit, segment),
+          context_.layout.unit(unit).segment(segment).elements,
+          segment == Segment::matrices ? context_.precision.gradient : context_.precision.vector_gradient};
 }
 
 Region GradientRing::region(int unit, Segment segment) const {
   const Slot& slot = slots_.at(static_cast<std::size_t>(current_.at(static_cast<std::size_t>(unit))));
-  const bool matrices = segment == Segment::matrices;
-  const DType dtype = matrices ? context_.precision.gradient : context_.precision.vector_gradient;
-  return {buffer_.get(), slot.byte_offset + (matrices ? 0 : vectors_offset(unit)),
+  const DType dtype = segment == Segment::matrices ? context_.precision.gradient : context_.precision.vector_gradient;
+  return {shared_.get(), slot.byte_offset + offset_in_slot(unit, segment),
           context_.layout.unit(unit).segment(segment).slice * bytes_of(dtype)};
 }
 
@@ -139,6 +146,20 @@ void GradientRing::reduced(int unit, Ticket ticket) {
   slot.reduced = context_.device.record(Stream::reduce);
 }
 
+void GradientRing::add_to(int unit, bool first, const std::function<TensorView(Segment)>& sum) {
+  Device& device = context_.device;
+  device.wait(Stream::reduce, device.record(Stream::compute));
+  for (const Segment segment : trained_segments) {
+    if (context_.layout.unit(unit).segment(segment).elements == 0) continue;
+    const TensorView gradients = memory(unit, segment);
+    const void* const source = gradients.data;
+    device.run(
+        Stream::reduce,
+        ReduceOnto{.acc = sum(segment), .sources = {&source, 1}, .source_dtype = gradients.dtype, .first = first});
+  }
+  reduced(unit, {});
+}
+
 void wait_until_reusable(const EngineContext& context, Event reduced, Ticket ticket) {
   if (reduced.id != 0) context.device.wait(Stream::compute, reduced);
   if (ticket.number == 0) return;
@@ -146,17 +167,26 @@ void wait_until_reusable(const EngineContext& context, Event reduced, Ticket tic
   context.communicator.wait_until_read(ticket);
 }
 
-Ticket reduce_unit(const EngineContext& context, int unit, bool first, FunctionRef<Region(Segment)> region,
-                   FunctionRef<TensorView(Segment)> sum) {
+Ticket reduce_unit(const EngineContext& context, int unit, bool first, const SegmentFormats& formats,
+                   FunctionRef<Region(Segment)> region, FunctionRef<TensorView(Segment)> sum) {
   Device& device = context.device;
   device.wait(Stream::reduce, device.record(Stream::compute));
   Ticket ticket;
   for (const Segment segment : trained_segments) {
     if (context.layout.unit(unit).segment(segment).elements == 0) continue;
-    const DType dtype = segment == Segment::matrices ? context.precision.gradient : context.precision.vector_gradient;
+    const DType dtype = formats.at(static_cast<std::size_t>(segment));
     ticket = context.communicator.reduce_scatter(device, Stream::reduce, region(segment), dtype, sum(segment), first);
   }
   return ticket;
+}
+
+// Nothing waits for the peers to have read the sums: they are written again in the next step, and the agreement that
+// ends this one lies between.
+void reduce_sums(const EngineContext& context, int unit, const SharedSegments& sums) {
+  reduce_unit(
+      context, unit, true, accumulator_formats(context.precision),
+      [&](Segment segment) { return sums.region(unit, segment); },
+      [&](Segment segment) { return sums.slice(unit, segment); });
 }
 
 }  // namespace zt

@@ -56,11 +56,15 @@ class SliceSums {
 };
 
 // Gradients of single units, unreduced, in a ring of two slots; units that span a pass have slots of their own.
+// In local order no peer reads them: then the ring has no regions.
 class GradientRing {
  public:
   explicit GradientRing(const EngineContext& context);
   TensorView memory(int unit, Segment segment);  // takes a slot if the unit has none, once its last use is over
   Region region(int unit, Segment segment) const;
+  // Adds what is in the unit's slot to this rank's own sums, on the reduce stream, after what is on the compute stream;
+  // first: sets them to it. The slot may be taken again then.
+  void add_to(int unit, bool first, const std::function<TensorView(Segment)>& sum);
   void reduced(int unit, Ticket ticket);  // the slot may be taken again when peers have read it
 
  private:
@@ -72,21 +76,25 @@ class GradientRing {
   };
   Slot& slot_of(int unit);
   std::int64_t vectors_offset(int unit) const;
+  std::int64_t offset_in_slot(int unit, Segment segment) const;  // bytes
 
   const EngineContext& context_;
   std::vector<Slot> slots_;     // the first `ring` ones are shared, the rest dedicated
   std::vector<int> dedicated_;  // by unit: its slot or -1
   std::vector<int> current_;    // by unit: the slot it was given last or -1
   int ring_ = 0, next_ = 0;
-  SharedBufferPtr buffer_;
+  SharedBufferPtr shared_;  // or, where no peer reads it,
+  Buffer own_;
 };
 
 // Before gradients are written where others were reduced from: waits for this rank's own sum and for the peers'.
 void wait_until_reusable(const EngineContext& context, Event reduced, Ticket ticket);
 
 // Reduces a unit's gradients onto this rank's slice of the sums, on the reduce stream, after what is on the compute
-// stream. `region` and `sum` give the source and the destination of a segment.
-Ticket reduce_unit(const EngineContext& context, int unit, bool first, FunctionRef<Region(Segment)> region,
-                   FunctionRef<TensorView(Segment)> sum);
+// stream. `region` and `sum` give the source, in these formats, and the destination of a segment.
+Ticket reduce_unit(const EngineContext& context, int unit, bool first, const SegmentFormats& formats,
+                   FunctionRef<Region(Segment)> region, FunctionRef<TensorView(Segment)> sum);
+// In local order: reduces whole sums, of each rank's own micro-batches, onto this rank's slice of them.
+void reduce_sums(const EngineContext& context, int unit, const SharedSegments& sums);
 
 }  // namespace zt

@@ -1,5 +1,6 @@
 // Stage 0: every rank holds everything. Gradients are summed onto slices and the sums gathered, which is what an
 // all-reduce does, with the order of the additions kept. Every rank updates all parameters; nothing is published.
+// In local order the sums, which are whole anyway, are first those of this rank's own micro-batches.
 #include "zero/parts.h"
 
 namespace zt {
@@ -22,12 +23,12 @@ class Stage0 final : public Engine {
   void release(int /*unit*/) override {}
 
   void reduce_gradients(int unit) override {
-    const auto region = [&](Segment segment) {
-      return ring_ ? ring_->region(unit, segment) : sums_.region(unit, segment);
-    };
-    const Ticket ticket = reduce_unit(context(), unit, first_micro_step(), region,
-                                      [&](Segment segment) { return sums_.slice(unit, segment); });
-    if (ring_) ring_->reduced(unit, ticket);
+    if (sums_locally()) {
+      ring_->add_to(unit, first_micro_step(), [&](Segment segment) { return sums_.view(unit, segment); });
+      if (last_micro_step()) reduce_sums(context(), unit, sums_);
+    } else {
+      reduce_micro_batch(unit);
+    }
     if (!last_micro_step()) return;
     for (const Segment segment : trained_segments) {
       if (layout().unit(unit).segment(segment).elements == 0) continue;
@@ -52,6 +53,15 @@ class Stage0 final : public Engine {
   }
 
  private:
+  void reduce_micro_batch(int unit) {
+    const auto region = [&](Segment segment) {
+      return ring_ ? ring_->region(unit, segment) : sums_.region(unit, segment);
+    };
+    const Ticket ticket = reduce_unit(context(), unit, first_micro_step(), gradient_formats(precision()), region,
+                                      [&](Segment segment) { return sums_.slice(unit, segment); });
+    if (ring_) ring_->reduced(unit, ticket);
+  }
+
   Arrangement arrangement_;
   Buffer parameters_;
   SharedSegments sums_;

@@ -1,5 +1,6 @@
 // Stage 1: optimizer states are slices. Parameters and gradients are whole; each rank sums and updates its slice,
 // then the updated slices are gathered.
+// In local order the whole gradients are the sums of this rank's own micro-batches, each made in a ring.
 #include "zero/parts.h"
 
 namespace zt {
@@ -11,19 +12,30 @@ class Stage1 final : public Engine {
   explicit Stage1(const EngineContext& given)
       : Engine(given),
         parameters_(context()),
-        gradients_(context(), Extent::whole, MemoryCategory::gradients, "gradients", gradient_formats(precision()),
+        gradients_(context(), Extent::whole, MemoryCategory::gradients, "gradients",
+                   sums_locally() ? accumulator_formats(precision()) : gradient_formats(precision()),
                    Arrangement::trained),
         unread_(layout().units().size()) {
-    if (!sums_in_place()) sums_ = std::make_unique<SliceSums>(context());
+    if (sums_locally()) {
+      ring_ = std::make_unique<GradientRing>(context());
+    } else if (!sums_in_place()) {
+      sums_ = std::make_unique<SliceSums>(context());
+    }
   }
 
   void acquire(int unit) override { parameters_.wait_until_gathered(unit); }
   void release(int /*unit*/) override {}
 
   void reduce_gradients(int unit) override {
+    if (ring_) {
+      ring_->add_to(unit, first_micro_step(), [&](Segment segment) { return gradients_.view(unit, segment); });
+      if (last_micro_step()) reduce_sums(context(), unit, gradients_);
+      return;
+    }
     Unread& unread = unread_.at(static_cast<std::size_t>(unit));
     unread.ticket = reduce_unit(
-        context(), unit, first_micro_step(), [&](Segment segment) { return gradients_.region(unit, segment); },
+        context(), unit, first_micro_step(), gradient_formats(precision()),
+        [&](Segment segment) { return gradients_.region(unit, segment); },
         [&](Segment segment) { return sum(unit, segment); });
     unread.reduced = device().record(Stream::reduce);
   }
@@ -38,6 +50,7 @@ class Stage1 final : public Engine {
     return parameters_.view(unit, segment);
   }
   TensorView gradient_memory(int unit, Segment segment) override {
+    if (ring_) return ring_->memory(unit, segment);
     Unread& unread = unread_.at(static_cast<std::size_t>(unit));
     wait_until_reusable(context(), unread.reduced, unread.ticket);
     unread = {};
@@ -55,8 +68,9 @@ class Stage1 final : public Engine {
 
   WholeParameters parameters_;
   SharedSegments gradients_;
-  std::unique_ptr<SliceSums> sums_;  // null: the slice of the gradients themselves
-  std::vector<Unread> unread_;       // by unit
+  std::unique_ptr<SliceSums> sums_;     // null: the slice of the gradients themselves
+  std::unique_ptr<GradientRing> ring_;  // in local order
+  std::vector<Unread> unread_;          // by unit
 };
 
 }  // namespace

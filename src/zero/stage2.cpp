@@ -15,10 +15,10 @@ class Stage2 final : public Engine {
   void release(int /*unit*/) override {}
 
   void reduce_gradients(int unit) override {
-    ring_.reduced(unit,
-                  reduce_unit(
-                      context(), unit, first_micro_step(), [&](Segment segment) { return ring_.region(unit, segment); },
-                      [&](Segment segment) { return sums_.view(unit, segment); }));
+    ring_.reduced(unit, reduce_unit(
+                            context(), unit, first_micro_step(), gradient_formats(precision()),
+                            [&](Segment segment) { return ring_.region(unit, segment); },
+                            [&](Segment segment) { return sums_.view(unit, segment); }));
   }
 
   TensorView resting_parameters(int unit, Segment segment) override { return parameters_.slice(unit, segment); }
