@@ -84,9 +84,10 @@ inline Traffic traffic_of(const Operation& operation) {
           [](const LayerNormBackward& op) -> Traffic {
             const std::int64_t elements = op.rows * op.columns;
             return {bytes(op.in, elements) + bytes(op.d_out, elements) + bytes(op.d_residual, elements) +
-                        bytes(op.weight, op.columns) + 8 * op.rows + (op.add_weight ? all(op.d_weight) : 0) +
-                        (op.add_bias ? all(op.d_bias) : 0),
-                    bytes(op.d_in, elements) + bytes(op.d_delta, elements) + all(op.d_weight) + all(op.d_bias)};
+                        bytes(op.weight, op.columns) + bytes(op.bias, op.columns) + 8 * op.rows +
+                        (op.add_weight ? all(op.d_weight) : 0) + (op.add_bias ? all(op.d_bias) : 0),
+                    bytes(op.d_in, elements) + bytes(op.d_delta, elements) + bytes(op.out, elements) +
+                        all(op.d_weight) + all(op.d_bias)};
           },
           [](const ActivationForward& op) -> Traffic {
             return {all(op.in), all(op.out)};

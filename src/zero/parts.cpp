@@ -146,7 +146,7 @@ void GradientRing::reduced(int unit, Ticket ticket) {
   slot.reduced = context_.device.record(Stream::reduce);
 }
 
-void GradientRing::add_to(int unit, bool first, const std::function<TensorView(Segment)>& sum) {
+void GradientRing::add_to(int unit, bool first, FunctionRef<TensorView(Segment)> sum) {
   Device& device = context_.device;
   device.wait(Stream::reduce, device.record(Stream::compute));
   for (const Segment segment : trained_segments) {

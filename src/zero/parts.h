@@ -64,7 +64,7 @@ class GradientRing {
   Region region(int unit, Segment segment) const;
   // Adds what is in the unit's slot to this rank's own sums, on the reduce stream, after what is on the compute stream;
   // first: sets them to it. The slot may be taken again then.
-  void add_to(int unit, bool first, const std::function<TensorView(Segment)>& sum);
+  void add_to(int unit, bool first, FunctionRef<TensorView(Segment)> sum);
   void reduced(int unit, Ticket ticket);  // the slot may be taken again when peers have read it
 
  private:

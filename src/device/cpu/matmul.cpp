@@ -125,6 +125,17 @@ void activate_block(const MatMul& op, std::int64_t row, std::int64_t column, std
   }
 }
 
+// The activation of a whole product.
+void activate(const MatMul& op, Context& context) {
+  if (!op.activated && !op.activation_input) return;
+  constexpr std::int64_t elements_per_task = 32768;
+  const std::int64_t rows = std::max<std::int64_t>(1, elements_per_task / op.n);
+  context.pool.for_each(parts_of(op.m, rows), [&](std::int64_t task, int) {
+    const std::int64_t first = task * rows;
+    activate_block(op, first, 0, std::min(rows, op.m - first), op.n);
+  });
+}
+
 // k = 0: zeros plus bias, through the same rounding and adding as any other product.
 void run_without_depth(const MatMul& op, Context& context) {
   constexpr std::int64_t columns_at_once = 256;
@@ -137,8 +148,8 @@ void run_without_depth(const MatMul& op, Context& context) {
       store_panel(values.data(), 0, op.out.dtype, element(op.out.dtype, op.out.data, row * op.ldc + first), 0, 1,
                   columns, op.add);
     }
-    activate_block(op, row, 0, 1, op.n);
   });
+  activate(op, context);
 }
 
 void run_tile(const MatMul& op, const Plan& plan, std::int64_t task, Scratch scratch) {
@@ -228,7 +239,11 @@ void run_matmul(const MatMul& op, Context& context) {
     run_without_depth(op, context);
     return;
   }
-  if (is_thin(op)) return run_thin(op, context);
+  if (is_thin(op)) {
+    run_thin(op, context);
+    activate(op, context);
+    return;
+  }
   const Plan plan = plan_for(op);
   context.pool.for_each(plan.tasks(), [&](std::int64_t task, int worker) {
     run_tile(op, plan, task, {context.of(worker), context.per_worker});
