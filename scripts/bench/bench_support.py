@@ -1,0 +1,268 @@
+"""What the benches of this folder share: options, statement of the machine, records, tables. Standard library only.
+
+A record is a JSON file: {"bench": NAME, "sessions": [...], "runs": [...]}. A session says when and where it ran: machine,
+build, versions, load at its start. Each run holds the number of its session. `--add` puts a further session's runs into a
+record, so that a long bench can be run in parts; `--from` makes the table of what is recorded, without running anything.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GOALS = pathlib.Path(__file__).resolve().parent / "goals.json"
+# Those that decide how fast products are.
+CPU_FLAGS = ["avx2", "fma", "f16c", "avx512f", "avx512_bf16", "avx512_fp16", "avx_vnni", "amx_tile", "amx_bf16", "amx_fp16",
+             "sve", "bf16"]
+
+
+class BenchError(Exception):
+    """What the user must mend; ends the bench with 2."""
+
+
+def parser_for(name, description, programs=("zerotrain",)):
+    """A parser with the options that every bench has. `programs`: which programs of the build it runs."""
+    parser = argparse.ArgumentParser(prog=name, description=description,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="few and short runs: whether all works, no figures to quote")
+    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path(os.environ.get("BUILD_DIR", ROOT / "build")),
+                        metavar="DIR", help=f"the build that holds {' and '.join(programs)} (build/)")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write a record of every run")
+    parser.add_argument("--add", action="store_true", help="keep what FILE of --json holds and add to it")
+    parser.add_argument("--from", dest="recorded", type=pathlib.Path, metavar="FILE",
+                        help="make the table of a record; run nothing")
+    parser.add_argument("--markdown", action="store_true", help="the table in Markdown, with ratios in place of rates")
+    parser.add_argument("--goals", action="store_true", help="a column with what scripts/bench/goals.json aims at")
+    return parser
+
+
+def words_of(text):
+    """"a,b" -> ["a", "b"]"""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def choices(option, text, allowed):
+    """The words of a list given to an option; all of them must be allowed."""
+    words = words_of(text)
+    for word in words:
+        if word not in allowed:
+            raise BenchError(f"{option} {word}: allowed are {', '.join(map(str, allowed))}")
+    return words
+
+
+def numbers(option, text):
+    try:
+        result = [int(word) for word in words_of(text)]
+    except ValueError:
+        raise BenchError(f"{option} {text}: numbers with commas between them are wanted") from None
+    if not result or min(result) < 1:
+        raise BenchError(f"{option} {text}: numbers from 1 up are wanted")
+    return result
+
+
+def program(options, name, how="scripts/quickstart.sh builds it"):
+    path = options.build / name
+    if not os.access(path, os.X_OK):
+        raise BenchError(f"{path} is not there: {how}, or name another build with --build")
+    return path.resolve()
+
+
+def mpirun(ranks):
+    """The words that start so many ranks on this machine, or None."""
+    launcher = shutil.which("mpirun") or shutil.which("mpiexec")
+    if launcher is None:
+        return None
+    version = subprocess.run([launcher, "--version"], capture_output=True, text=True, check=False).stdout
+    words = [launcher, "-n", str(ranks)]
+    if "Open MPI" in version or "OpenRTE" in version:
+        words += ["--oversubscribe", "--allow-run-as-root"]
+    return words
+
+
+# ---- where it ran ----------------------------------------------------------------------------------------------------
+
+def cores():
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def machine():
+    info = {"cpu": platform.processor() or platform.machine(), "cores": cores(), "instruction_sets": [], "caches": {},
+            "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+            "system": f"{platform.system()} {platform.release()}"}
+    try:
+        text = pathlib.Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return info
+    if found := re.search(r"^model name\s*:\s*(.+)$", text, re.M):
+        info["cpu"] = found[1]
+    if found := re.search(r"^(?:flags|Features)\s*:\s*(.+)$", text, re.M):
+        info["instruction_sets"] = [flag for flag in CPU_FLAGS if flag in found[1].split()]
+    for index in sorted(pathlib.Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        try:
+            level, kind, size = ((index / name).read_text().strip() for name in ("level", "type", "size"))
+        except OSError:
+            continue
+        if kind != "Instruction":
+            info["caches"]["L" + level] = size
+    return info
+
+
+def build_facts(build):
+    """Compiler and flags, from CMake's cache."""
+    try:
+        text = (build / "CMakeCache.txt").read_text()
+    except OSError:
+        return {}
+    cache = dict(re.findall(r"^([A-Za-z0-9_]+):[A-Z]+=(.*)$", text, re.M))
+    kind = cache.get("CMAKE_BUILD_TYPE", "")
+    flags = f"{cache.get('CMAKE_CXX_FLAGS', '')} {cache.get('CMAKE_CXX_FLAGS_' + kind.upper(), '')}".split()
+    commands = build / "compile_commands.json"
+    if commands.exists():  # what the project itself adds is only there
+        for entry in json.loads(commands.read_text()):
+            if entry["file"].endswith("src/main.cpp"):
+                flags = [word for word in entry["command"].split()
+                         if re.match(r"-(O|m|f(?!diagnostics)|g|std=)", word)]
+                break
+    compiler = cache.get("CMAKE_CXX_COMPILER", "")
+    version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False).stdout if compiler else ""
+    return {"compiler": version.splitlines()[0] if version else compiler, "flags": " ".join(flags)}
+
+
+def zerotrain_version(binary):
+    result = subprocess.run([binary, "--version"], capture_output=True, text=True, check=False)
+    return result.stdout.strip().splitlines() or ["unknown"]
+
+
+def statement(session):
+    """The lines that say where a session ran."""
+    m, build = session["machine"], session["build"]
+    caches = ", ".join(f"{level} {size}" for level, size in m["caches"].items())
+    lines = [f"{m['cpu']}, {m['cores']} cores, {m['memory_bytes'] / 2**30:.0f} GiB"
+             + (f", {caches}" if caches else "") + f"; {' '.join(m['instruction_sets'])}; {m['system']}"]
+    if build:
+        lines.append(f"{build['compiler']}: {build['flags']}")
+    lines += session["versions"].get("zerotrain", [])
+    others = [f"{name} {value}" for name, value in session["versions"].items() if name != "zerotrain" and value]
+    if others:
+        lines.append(", ".join(others))
+    lines.append("load at the start " + " ".join(f"{value:.2f}" for value in session["load"]) + f", {session['started']}")
+    return lines
+
+
+# ---- records -----------------------------------------------------------------------------------------------------------
+
+class Record:
+    def __init__(self, bench, options, versions=None):
+        self.path = options.json
+        self.content = {"bench": bench, "sessions": [], "runs": []}
+        if self.path and options.add and self.path.exists():
+            self.content = read_record(self.path, bench)
+        binary = options.build / "zerotrain"
+        self.content["sessions"].append({
+            "started": time.strftime("%Y-%m-%d %H:%M:%S %z"), "options": sys.argv[1:], "machine": machine(),
+            "build": build_facts(options.build),
+            "versions": {"zerotrain": zerotrain_version(binary) if binary.exists() else [], **(versions or {})},
+            "load": list(os.getloadavg())})
+        for line in statement(self.content["sessions"][-1]):
+            say(line)
+
+    @property
+    def runs(self):
+        return self.content["runs"]
+
+    @property
+    def session(self):
+        return self.content["sessions"][-1]
+
+    def take(self, run):
+        """Adds a run and writes the file, so that what ran is kept whatever comes."""
+        self.runs.append({**run, "session": len(self.content["sessions"]) - 1})
+        self.write()
+
+    def write(self):
+        if not self.path:
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        new = self.path.with_name(self.path.name + ".new")
+        new.write_text(json.dumps(self.content, indent=1) + "\n")
+        new.replace(self.path)
+
+
+def read_record(path, bench):
+    try:
+        content = json.loads(path.read_text())
+    except OSError as error:
+        raise BenchError(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        raise BenchError(f"{path} is no JSON: {error}") from None
+    if content.get("bench") != bench:
+        raise BenchError(f"{path} is a record of {content.get('bench')}, not of {bench}")
+    return content
+
+
+def goals_of(options, bench):
+    """Goals by the name of a row; nothing is judged by them."""
+    return json.loads(GOALS.read_text()).get(bench, {}) if options.goals else None
+
+
+# ---- tables --------------------------------------------------------------------------------------------------------------
+
+def median(values):
+    values = [value for value in values if value is not None]
+    return statistics.median(values) if values else None
+
+
+def number(value, digits=2):
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def megabytes(value):
+    return "" if value is None else f"{value / 1e6:.0f}"
+
+
+def table(headers, rows, markdown):
+    """Rows of texts; in plain text the columns are aligned, all but the first ones that hold words to the right."""
+    if not rows:
+        return "(no runs)"
+    if markdown:
+        lines = ["| " + " | ".join(headers) + " |", "|" + "---|" * len(headers)]
+        return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+    widths = [max(len(row[i]) for row in [headers, *rows]) for i in range(len(headers))]
+    numeric = [all(re.fullmatch(r"[-+0-9.,% ]*", row[i]) for row in rows) for i in range(len(headers))]
+    return "\n".join("  ".join(cell.rjust(width) if right else cell.ljust(width)
+                               for cell, width, right in zip(row, widths, numeric)).rstrip() for row in [headers, *rows])
+
+
+def with_statement(content, text, markdown):
+    """The table below what its runs were made on: each different machine and build once."""
+    seen = []
+    for index, session in enumerate(content["sessions"]):
+        lines = statement(session)
+        if any(run["session"] == index for run in content["runs"]) and lines[:-1] not in seen:
+            seen.append(lines[:-1])
+    if not markdown:
+        return text
+    return "\n\n".join(["\n".join("    " + line for line in lines) for lines in seen] + [text])
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def run_bench(main):
+    """main() of a bench: errors as one line, 2 for what the user must mend."""
+    try:
+        sys.exit(main())
+    except BenchError as error:
+        print(f"{pathlib.Path(sys.argv[0]).stem}: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
