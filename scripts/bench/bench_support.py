@@ -40,6 +40,8 @@ def parser_for(name, description, programs=("zerotrain",)):
     parser.add_argument("--from", dest="recorded", type=pathlib.Path, metavar="FILE",
                         help="make the table of a record; run nothing")
     parser.add_argument("--markdown", action="store_true", help="the table in Markdown, with ratios in place of rates")
+    parser.add_argument("--into", type=pathlib.Path, metavar="PAGE",
+                        help="put the table in Markdown between the bench's two marks in PAGE (docs/performance.md)")
     parser.add_argument("--goals", action="store_true", help="a column with what scripts/bench/goals.json aims at")
     return parser
 
@@ -241,16 +243,34 @@ def table(headers, rows, markdown):
                                for cell, width, right in zip(row, widths, numeric)).rstrip() for row in [headers, *rows])
 
 
-def with_statement(content, text, markdown):
-    """The table below what its runs were made on: each different machine and build once."""
+def statements(content):
+    """What the runs were made on: each different machine and build once, as blocks of code."""
     seen = []
     for index, session in enumerate(content["sessions"]):
-        lines = statement(session)
-        if any(run["session"] == index for run in content["runs"]) and lines[:-1] not in seen:
-            seen.append(lines[:-1])
-    if not markdown:
-        return text
-    return "\n\n".join(["\n".join("    " + line for line in lines) for lines in seen] + [text])
+        lines = statement(session)[:-1]
+        if any(run["session"] == index for run in content["runs"]) and lines not in seen:
+            seen.append(lines)
+    return "\n\n".join("\n".join("    " + line for line in lines) for lines in seen)
+
+
+def deliver(options, content, render):
+    """Prints the table, or puts it into a page. `render(runs, goals, markdown)` makes it."""
+    bench = content["bench"]
+    markdown = options.markdown or options.into is not None
+    text = render(content["runs"], goals_of(options, bench), markdown)
+    if markdown:
+        text = statements(content) + "\n\n" + text
+    if not options.into:
+        print(text)
+        return
+    begin, end = f"<!-- Below: written by scripts/bench/{bench}.py -->", f"<!-- End of what scripts/bench/{bench}.py wrote -->"
+    try:
+        page = options.into.read_text()
+    except OSError as error:
+        raise BenchError(f"{options.into}: {error.strerror}") from None
+    if page.count(begin) != 1 or page.count(end) != 1 or page.index(begin) > page.index(end):
+        raise BenchError(f"{options.into} has no place for the table: two lines are wanted, {begin} and {end}")
+    options.into.write_text(page[:page.index(begin)] + f"{begin}\n\n{text}\n\n" + page[page.index(end):])
 
 
 def say(text):

@@ -57,7 +57,6 @@ def main():
     options = parser.parse_args()
     options.megabytes = options.megabytes or (4 if options.quick else 64)
     options.rounds = options.rounds or (3 if options.quick else 15)
-    goals = support.goals_of(options, "collectives")
     if options.recorded:
         content = support.read_record(options.recorded, "collectives")
     else:
@@ -69,7 +68,7 @@ def main():
             say(f"{count} ranks")
             record.take(measure(options, binary, count))
         content = record.content
-    print(support.with_statement(content, render(content["runs"], goals, options.markdown), options.markdown))
+    support.deliver(options, content, render)
     return 0
 
 

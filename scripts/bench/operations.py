@@ -82,7 +82,6 @@ def main():
     parser.add_argument("--milliseconds", type=int, help="that a repetition lasts (50)")
     options = parser.parse_args()
     options.milliseconds = options.milliseconds or (2 if options.quick else 50)
-    goals = support.goals_of(options, "operations")
     if options.recorded:
         content = support.read_record(options.recorded, "operations")
     else:
@@ -98,7 +97,7 @@ def main():
                     say(f"{shape}, {dtype}, {count} thread(s)")
                     record.take(measure(options, binary, shape, dtype, count))
         content = record.content
-    print(support.with_statement(content, render(content["runs"], goals, options.markdown), options.markdown))
+    support.deliver(options, content, render)
     return 0
 
 

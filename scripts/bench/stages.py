@@ -112,7 +112,6 @@ def parse():
 
 def main():
     options = parse()
-    goals = support.goals_of(options, "stages")
     if options.recorded:
         content = support.read_record(options.recorded, "stages")
     else:
@@ -120,8 +119,7 @@ def main():
         record = support.Record("stages", options)
         take_all(options, binary, record)
         content = record.content
-    text = stages_table.render(content["runs"], goals, options.markdown)
-    print(support.with_statement(content, text, options.markdown))
+    support.deliver(options, content, stages_table.render)
     return 0
 
 

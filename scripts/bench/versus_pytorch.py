@@ -216,7 +216,6 @@ def parse():
 
 def main():
     options = parse()
-    goals = support.goals_of(options, "versus_pytorch")
     if options.recorded:
         content = support.read_record(options.recorded, "versus_pytorch")
     else:
@@ -233,8 +232,7 @@ def main():
                     if model != "mlp" or (count == 1 and dtype != "bf16"):
                         versus.contest(model, dtype, count)
         content = record.content
-    text = versus_table.render(content["runs"], goals, options.markdown)
-    print(support.with_statement(content, text, options.markdown))
+    support.deliver(options, content, versus_table.render)
     return 0
 
 
