@@ -169,6 +169,15 @@ class VersusPyTorch(unittest.TestCase):
             self.assertEqual(len(set(names)), len(names))
             self.assertTrue(all(p["against"] in names for p in programs if p.get("against")))
 
+    def test_chosen_programs_bring_what_they_are_held_against(self):
+        def names(words, ranks):
+            return [p["name"] for p in versus_pytorch.chosen(versus_pytorch.programs_of("char", "fp32", ranks), words)]
+        self.assertEqual(names(["PyTorch eager"], 1), ["zerotrain", "PyTorch eager"])
+        self.assertEqual(names(["checkpointing"], 1), ["zerotrain, checkpointing", "PyTorch eager, checkpointing"])
+        self.assertEqual(names(["fsdp2", "DeepSpeed stage 3"], 2), ["zerotrain stage 3", "FSDP2", "DeepSpeed stage 3"])
+        self.assertEqual(names(["zerotrain stage 0"], 2), ["zerotrain stage 0", "zerotrain stage 3"])
+        self.assertEqual(len(names([], 2)), 10)
+
     def test_a_peer_that_cannot_run_is_a_line_with_its_reason(self):
         texts = ["Traceback\n[rank0]:     raise ValueError(x)\n[rank0]: ValueError: Type fp16 is not supported here.\n", ""]
         result = versus_pytorch.read_peer(texts, 0.0)

@@ -71,6 +71,19 @@ def mlp_programs(dtype):
                    peer("PyTorch compiled", "zerotrain", "compile")]
 
 
+def chosen(programs, words):
+    """Programs with one of the words as their name or, if it is no name, in it; and what they are held against."""
+    if not words:
+        return programs
+    names = {program["name"].lower() for program in programs}
+
+    def fits(name):
+        return any(word == name or (word not in names and word in name) for word in (word.lower() for word in words))
+
+    against = {program.get("against") for program in programs if fits(program["name"].lower())}
+    return [program for program in programs if fits(program["name"].lower()) or program["name"] in against]
+
+
 class Versus:
     def __init__(self, options, binary, python, record):
         self.options, self.binary, self.python, self.record = options, binary, python, record
@@ -86,7 +99,7 @@ class Versus:
         return self.options.steps or (UNTIMED_STEPS + 2 if self.options.quick else STEPS[model]), UNTIMED_STEPS
 
     def contest(self, model, dtype, ranks):
-        programs = [p for p in programs_of(model, dtype, ranks) if self.wanted(p)]
+        programs = chosen(programs_of(model, dtype, ranks), support.words_of(self.options.only))
         say(f"{model}, {dtype}, {ranks} rank(s)")
         for round_number in range(1, self.options.rounds + 1):
             for program in programs:
@@ -102,10 +115,6 @@ class Versus:
                 zerotrain.describe(program["name"], result, result.get("rate"), unit)
                 self.record.take({"model": model, "dtype": dtype, "ranks": ranks, "program": program["name"],
                                   "against": program.get("against"), "unit": unit, "round": round_number, **result})
-
-    def wanted(self, program):
-        only = support.words_of(self.options.only)
-        return "way" not in program or not only or any(word.lower() in program["name"].lower() for word in only)
 
     def rate(self, model, ranks, seconds, untimed):
         timed = seconds[untimed:] or seconds[-1:]
@@ -195,7 +204,8 @@ def parse():
     parser.add_argument("--dtypes", default="fp32,bf16,fp16", help="(all; the MLP in fp32 and fp16 only)")
     parser.add_argument("--ranks", default="1,2", help="numbers of processes (1,2; the MLP with one only)")
     parser.add_argument("--only", default="", metavar="WORDS",
-                        help="peers with one of these words in their names: eager, compiled, DDP, FSDP2, 'DeepSpeed stage 3'")
+                        help="programs so named, or with a word in their names, and what they are held against: "
+                             "'PyTorch eager', compiled, DDP, FSDP2, 'DeepSpeed stage 3'")
     parser.add_argument("--rounds", type=int, help="(3)")
     parser.add_argument("--steps", type=int, help=f"of a GPT's run, {UNTIMED_STEPS} of them not timed (char 12, 124m 8)")
     parser.add_argument("--threads", type=int, help="of all ranks together (all cores)")
