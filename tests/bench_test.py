@@ -243,6 +243,29 @@ class Pages(unittest.TestCase):
             self.assertEqual(text.count(f"scripts/bench/{name}.py wrote -->"), 1)
 
 
+class Help(unittest.TestCase):
+    def test_each_bench_explains_itself(self):
+        for name in ("versus_pytorch", "stages", "collectives", "operations"):
+            result = bench(name, "--help")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            for option in ("--quick", "--json FILE", "--add", "--from FILE", "--markdown", "--into PAGE", "--goals"):
+                self.assertIn(option, result.stdout)
+
+
+class OtherPrograms(unittest.TestCase):
+    def test_what_they_had_of_the_processors_is_told(self):
+        self.assertEqual(bench_support.disturbed([{"others": 0.05}, {"others": None}, {}]), "")
+        self.assertIn("20% to 40% of the processors in 2 of 3 runs",
+                      bench_support.disturbed([{"others": 0.2}, {"others": 0.4}, {"others": 0.0}]))
+
+    def test_only_what_is_not_our_own_counts(self):
+        others = bench_support.Others()
+        others.begin = (0.0, 0.0, 0.0)
+        for now, share in (((10.0, 8.0, 3.0), 0.5), ((10.0, 2.0, 3.0), 0.0)):
+            others.now = lambda now=now: now
+            self.assertAlmostEqual(others.share(), share)
+
+
 class Tables(unittest.TestCase):
     def test_numbers_stand_right_and_words_left(self):
         text = bench_support.table(["name", "n"], [["a", "1.5"], ["long", "12.5"]], False)

@@ -1,4 +1,5 @@
-"""What the benches of this folder share: options, statement of the machine, records, tables. Standard library only.
+"""What the benches of this folder share: options, records, tables. Standard library only. Where they run says
+bench_machine.py, how zerotrain is run bench_zerotrain.py.
 
 A record is a JSON file: {"bench": NAME, "sessions": [...], "runs": [...]}. A session says when and where it ran: machine,
 build, versions, load at its start. Each run holds the number of its session. `--add` puts a further session's runs into a
@@ -9,7 +10,6 @@ import argparse
 import json
 import os
 import pathlib
-import platform
 import re
 import shutil
 import statistics
@@ -17,11 +17,10 @@ import subprocess
 import sys
 import time
 
+from bench_machine import Others, build_facts, cores, disturbed, machine, statement, zerotrain_version
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOALS = pathlib.Path(__file__).resolve().parent / "goals.json"
-# Those that decide how fast products are.
-CPU_FLAGS = ["avx2", "fma", "f16c", "avx512f", "avx512_bf16", "avx512_fp16", "avx_vnni", "amx_tile", "amx_bf16", "amx_fp16",
-             "sve", "bf16"]
 
 
 class BenchError(Exception):
@@ -87,76 +86,6 @@ def mpirun(ranks):
     if "Open MPI" in version or "OpenRTE" in version:
         words += ["--oversubscribe", "--allow-run-as-root"]
     return words
-
-
-# ---- where it ran ----------------------------------------------------------------------------------------------------
-
-def cores():
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def machine():
-    info = {"cpu": platform.processor() or platform.machine(), "cores": cores(), "instruction_sets": [], "caches": {},
-            "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-            "system": f"{platform.system()} {platform.release()}"}
-    try:
-        text = pathlib.Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return info
-    if found := re.search(r"^model name\s*:\s*(.+)$", text, re.M):
-        info["cpu"] = found[1]
-    if found := re.search(r"^(?:flags|Features)\s*:\s*(.+)$", text, re.M):
-        info["instruction_sets"] = [flag for flag in CPU_FLAGS if flag in found[1].split()]
-    for index in sorted(pathlib.Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
-        try:
-            level, kind, size = ((index / name).read_text().strip() for name in ("level", "type", "size"))
-        except OSError:
-            continue
-        if kind != "Instruction":
-            info["caches"]["L" + level] = size
-    return info
-
-
-def build_facts(build):
-    """Compiler and flags, from CMake's cache."""
-    try:
-        text = (build / "CMakeCache.txt").read_text()
-    except OSError:
-        return {}
-    cache = dict(re.findall(r"^([A-Za-z0-9_]+):[A-Z]+=(.*)$", text, re.M))
-    kind = cache.get("CMAKE_BUILD_TYPE", "")
-    flags = f"{cache.get('CMAKE_CXX_FLAGS', '')} {cache.get('CMAKE_CXX_FLAGS_' + kind.upper(), '')}".split()
-    commands = build / "compile_commands.json"
-    if commands.exists():  # what the project itself adds is only there
-        for entry in json.loads(commands.read_text()):
-            if entry["file"].endswith("src/main.cpp"):
-                flags = [word for word in entry["command"].split()
-                         if re.match(r"-(O|m|f(?!diagnostics)|g|std=)", word)]
-                break
-    compiler = cache.get("CMAKE_CXX_COMPILER", "")
-    version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False).stdout if compiler else ""
-    return {"compiler": version.splitlines()[0] if version else compiler, "flags": " ".join(flags)}
-
-
-def zerotrain_version(binary):
-    result = subprocess.run([binary, "--version"], capture_output=True, text=True, check=False)
-    return result.stdout.strip().splitlines() or ["unknown"]
-
-
-def statement(session):
-    """The lines that say where a session ran."""
-    m, build = session["machine"], session["build"]
-    caches = ", ".join(f"{level} {size}" for level, size in m["caches"].items())
-    lines = [f"{m['cpu']}, {m['cores']} cores, {m['memory_bytes'] / 2**30:.0f} GiB"
-             + (f", {caches}" if caches else "") + f"; {' '.join(m['instruction_sets'])}; {m['system']}"]
-    if build:
-        lines.append(f"{build['compiler']}: {build['flags']}")
-    lines += session["versions"].get("zerotrain", [])
-    others = [f"{name} {value}" for name, value in session["versions"].items() if name != "zerotrain" and value]
-    if others:
-        lines.append(", ".join(others))
-    lines.append("load at the start " + " ".join(f"{value:.2f}" for value in session["load"]) + f", {session['started']}")
-    return lines
 
 
 # ---- records -----------------------------------------------------------------------------------------------------------
@@ -258,6 +187,8 @@ def deliver(options, content, render):
     bench = content["bench"]
     markdown = options.markdown or options.into is not None
     text = render(content["runs"], goals_of(options, bench), markdown)
+    if note := disturbed(content["runs"]):
+        text += "\n\n" + note
     if markdown:
         text = statements(content) + "\n\n" + text
     if not options.into:

@@ -109,4 +109,6 @@ def describe(name, result, rate, unit="tokens/s"):
     if "problem" in result:
         say(f"  {name}: {result['problem']}")
     else:
-        say(f"  {name}: {rate:.1f} {unit}, {result['peak_resident'] / 1e6:.0f} MB")
+        others = result.get("others") or 0.0
+        say(f"  {name}: {rate:.1f} {unit}, {result['peak_resident'] / 1e6:.0f} MB"
+            + (f" (other programs had {others:.0%} of the processors)" if others > 0.1 else ""))

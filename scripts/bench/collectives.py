@@ -66,7 +66,9 @@ def main():
         record = support.Record("collectives", options)
         for count in ranks:
             say(f"{count} ranks")
-            record.take(measure(options, binary, count))
+            others = support.Others()
+            result = measure(options, binary, count)
+            record.take({**result, "others": others.share()})
         content = record.content
     support.deliver(options, content, render)
     return 0

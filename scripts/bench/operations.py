@@ -95,7 +95,9 @@ def main():
             for dtype in dtypes:
                 for count in threads:
                     say(f"{shape}, {dtype}, {count} thread(s)")
-                    record.take(measure(options, binary, shape, dtype, count))
+                    others = support.Others()
+                    result = measure(options, binary, shape, dtype, count)
+                    record.take({**result, "others": others.share()})
         content = record.content
     support.deliver(options, content, render)
     return 0

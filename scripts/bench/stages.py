@@ -77,10 +77,12 @@ def take_all(options, binary, record):
             for round_number in range(1, options.rounds + 1):
                 say(f"{preset}, {dtype}, round {round_number} of {options.rounds}")
                 for what, ranks, sets, batch in make(options, preset, dtype):
+                    others = support.Others()
                     result = measure(options, binary, what, ranks, sets)
                     if "problem" not in result:
                         tokens = what.get("tokens") or batch * zerotrain.LENGTH[preset]
                         result["rate"] = tokens / result["seconds_per_step"]
+                    result["others"] = others.share()
                     zerotrain.describe(stages_table.name_of(what), result, result.get("rate"))
                     record.take({**what, "round": round_number, "batch": batch, **result})
 

@@ -107,10 +107,12 @@ class Versus:
                 slow = dtype == "fp16" and "way" in program and model not in ("mlp", "tiny")
                 if slow and round_number > 1:
                     continue
+                others = support.Others()
                 if "way" in program:
                     result = self.run_peer(program, model, dtype, ranks, *self.steps(model, slow))
                 else:
                     result = self.run_zerotrain(program, model, dtype, ranks, *self.steps(model, False))
+                result["others"] = others.share()
                 unit = "steps/s" if model == "mlp" else "tokens/s"
                 zerotrain.describe(program["name"], result, result.get("rate"), unit)
                 self.record.take({"model": model, "dtype": dtype, "ranks": ranks, "program": program["name"],
