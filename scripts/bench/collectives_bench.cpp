@@ -1,9 +1,10 @@
 // Gathers and reductions through windows beside MPI's own collectives, in one run, since machines are shared and only
 // ratios last:
 //
-//   mpirun -n 2 collectives_bench [--megabytes 64] [--rounds 15]
+//   mpirun -n 2 collectives_bench [--megabytes 64] [--rounds 15] [--json]
 //
 // Rank 0 prints, per collective, the median over the rounds of the slowest rank's seconds, and the ratio to MPI.
+// scripts/bench/collectives.py runs it with several numbers of ranks and makes a table.
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
@@ -12,6 +13,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <iostream>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -37,7 +40,7 @@ double median_seconds(int rounds, const std::function<void()>& work) {
   return all[all.size() / 2];
 }
 
-void bench(Communicator& c, std::int64_t bytes, int rounds) {
+void bench(Communicator& c, std::int64_t bytes, int rounds, bool json) {
   test::PlainDevice device;
   const std::int64_t slice = bytes / 4 / c.size();
   const std::int64_t total = slice * c.size();
@@ -71,21 +74,32 @@ void bench(Communicator& c, std::int64_t bytes, int rounds) {
       {"all_gather, in place",
        [&] { c.wait_until_read(c.all_gather(device, Stream::gather, region, shared->view(0, total, DType::f32))); }},
   };
-  if (c.rank() == 0) {
+  if (c.rank() == 0 && !json) {
     std::printf("%s, %lld bytes\n%-28s %10s %10s %8s\n", c.description().c_str(), static_cast<long long>(total * 4),
                 "collective", "ms", "GB/s", "ratio");
   }
+  nlohmann::ordered_json table = nlohmann::ordered_json::array();
   double mpi = 0.0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const double seconds = median_seconds(rounds, rows[i].work);
     if (i % 2 == 0) mpi = seconds;
-    if (c.rank() == 0) {
+    table.push_back({{"collective", rows[i].name},
+                     {"milliseconds", seconds * 1e3},
+                     {"gigabytes_per_second", static_cast<double>(total) * 4e-9 / seconds},
+                     {"ratio", mpi / seconds}});
+    if (c.rank() == 0 && !json) {
       std::printf("%-28s %10.3f %10.2f %8.2f\n", rows[i].name, seconds * 1e3,
                   static_cast<double>(total) * 4e-9 / seconds, mpi / seconds);
     }
   }
   const double barrier = median_seconds(std::max(rounds, 50), [&] { c.barrier(); });
-  if (c.rank() == 0) std::printf("%-28s %10.4f\n", "barrier", barrier * 1e3);
+  if (c.rank() == 0 && !json) std::printf("%-28s %10.4f\n", "barrier", barrier * 1e3);
+  if (c.rank() == 0 && json) {
+    const nlohmann::ordered_json result = {
+        {"communicator", c.description()},       {"ranks", c.size()},   {"bytes", total * 4}, {"rounds", rounds},
+        {"barrier_milliseconds", barrier * 1e3}, {"collectives", table}};
+    std::cout << result.dump(1) << std::endl;
+  }
 }
 
 }  // namespace
@@ -93,14 +107,17 @@ void bench(Communicator& c, std::int64_t bytes, int rounds) {
 int main(int argc, char** argv) {
   std::int64_t megabytes = 64;
   int rounds = 15;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    if (std::string(argv[i]) == "--megabytes") megabytes = std::atoll(argv[i + 1]);
-    if (std::string(argv[i]) == "--rounds") rounds = std::atoi(argv[i + 1]);
+  bool json = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string name = argv[i];
+    if (name == "--json") json = true;
+    if (name == "--megabytes" && i + 1 < argc) megabytes = std::atoll(argv[i + 1]);
+    if (name == "--rounds" && i + 1 < argc) rounds = std::atoi(argv[i + 1]);
   }
   std::string note;
   auto communicator = mpi_communicator(0, true, &note);
   if (!note.empty()) std::fprintf(stderr, "%s\n", note.c_str());
-  bench(*communicator, megabytes << 20, rounds);
+  bench(*communicator, megabytes << 20, rounds, json);
   communicator.reset();
   mpi_finalize();
   return 0;

@@ -12,8 +12,8 @@ JSON each, and answers each with a line:
     {"measure": MODEL, "mode": MODE, "steps": N}   {"tokens_per_second": ..., "loss": ..., "batch": ...}
     {"drop": MODEL, "mode": MODE}                  gives its memory back
 
-An "id" of a command comes back with its answer. The models are those of pytorch_gpt.py. The larger one is compiled block by block: the blocks share the compiled code, and
-compiling it as a whole takes minutes.
+An "id" of a command comes back with its answer. The models are those of pytorch_models.py. The larger one is
+compiled block by block: the blocks share the compiled code, and compiling it as a whole takes minutes.
 """
 
 import argparse
@@ -26,7 +26,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from pytorch_gpt import Gpt
+from pytorch_models import Gpt
 
 MODELS = {
     "124M": dict(layers=12, heads=12, width=768, length=1024, vocabulary=50304),

@@ -14,6 +14,7 @@
 #include "cases.h"
 #include "core/errors.h"
 #include "device/gpu/backend.h"
+#include "timing.h"
 
 using namespace zt;
 using namespace zt::bench;
@@ -60,24 +61,6 @@ Shape shape_of(const Options& options) {
   if (options.shape == "1.5B") return gpt2_xl(options.batch > 0 ? options.batch : 8);
   if (options.shape == "tiny") return tiny();
   throw UserError("--shape is 124M, 1.5B or tiny");
-}
-
-// Seconds of one run: the least of three repetitions, each long enough to hide that launches take time.
-double time_of(Device& device, const Operation& operation, double seconds) {
-  device.prepare(operation);
-  device.reserve_workspace();
-  const auto run = [&](int times) {
-    const TimeMark from = device.mark(Stream::compute);
-    for (int i = 0; i < times; ++i) device.run(Stream::compute, operation);
-    const TimeMark to = device.mark(Stream::compute);
-    device.synchronize(Stream::compute);
-    return device.seconds_between(from, to) / times;
-  };
-  run(1);
-  const int times = std::clamp(static_cast<int>(seconds / std::max(run(1), 1e-7)), 1, 1000);
-  double best = run(times);
-  for (int repetition = 1; repetition < 3; ++repetition) best = std::min(best, run(times));
-  return best;
 }
 
 int measure(const Options& options) {

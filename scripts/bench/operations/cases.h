@@ -19,7 +19,8 @@ struct Shape {
 
 Shape gpt2_small(std::int64_t batch);  // 124M
 Shape gpt2_xl(std::int64_t batch);     // 1.5B
-Shape tiny();                          // for emulated GPUs
+Shape char_model(std::int64_t batch);  // configs/bench/char.json
+Shape tiny();                          // for emulated GPUs and tests
 
 struct Case {
   std::string name;
