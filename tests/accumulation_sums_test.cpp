@@ -42,7 +42,7 @@ std::vector<Gradients> gradients_of_steps(const Settings& settings, int ranks, s
           const auto [begin, end] = engine.updated_range(unit, segment);
           if (begin == end) continue;
           const ConstTensorView sums = engine.summed_gradients(unit, segment);
-          for (const Piece& piece : layout.pieces(unit, segment, begin, end)) {
+          layout.for_each_piece(unit, segment, begin, end, [&](const Piece& piece) {
             const TensorPlace& tensor = layout.tensor(piece.tensor);
             formats[tensor.name] = sums.dtype;
             std::vector<float>& values = step[tensor.name];
@@ -53,7 +53,7 @@ std::vector<Gradients> gradients_of_steps(const Settings& settings, int ranks, s
                 values[static_cast<std::size_t>(piece.tensor_offset + i)] = to_float(from[i]);
               }
             });
-          }
+          });
         }
       }
     }

@@ -116,9 +116,11 @@ void norm(Device& device, const Shape& s, DType dtype, const Measure& measure) {
                              .d_in = in,
                              .d_weight = operands.empty(s.columns, dtype),
                              .d_bias = operands.empty(s.columns, dtype),
+                             .bias = bias,
+                             .out = out,
                              .rows = s.rows(),
                              .columns = s.columns},
-           4.0 * pass, 0.0});
+           5.0 * pass, 0.0});
 }
 
 void gelu(Device& device, const Shape& s, DType dtype, const Measure& measure) {
