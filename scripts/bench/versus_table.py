@@ -46,7 +46,7 @@ def comparisons(programs):
 
 
 def rows_of(runs, goals):
-    """Cells: model, precision, ranks, peer, ratio, its spread, both rates, memory ratio, both memories, both starts, goal."""
+    """Cells: model, precision, ranks, which zerotrain, which peer, ratio, its spread, both rates, memory ratio, both memories, both starts, goal."""
     rows, notes = [], []
     for (model, dtype, ranks), programs in contests(runs).items():
         for name, result in programs.items():
@@ -59,7 +59,7 @@ def rows_of(runs, goals):
             spread = f"{min(pairs):.2f}-{max(pairs):.2f}" if len(pairs) > 1 else ""
             goal = (goals or {}).get(f"{model} {dtype}, {ranks}: {name}", "")
             rows.append({
-                "model": model, "precision": dtype, "ranks": str(ranks), "peer": name,
+                "model": model, "precision": dtype, "ranks": str(ranks), "ours": peer.against, "peer": name,
                 "zerotrain / peer": number(ratio(ours.rate, peer.rate)), "spread": spread,
                 "zerotrain": f"{ours.rate:.0f} {ours.unit}", "the peer": f"{peer.rate:.0f} {peer.unit}",
                 "memory": number(ratio(ours.peak, peer.peak)), "MB": f"{megabytes(ours.peak)} / {megabytes(peer.peak)}",
