@@ -243,6 +243,30 @@ TEST_CASE("On GPUs the order of NCCL's own sums is repeated from run to run, and
   require_same_course(fast, exact, 1e-5);
 }
 
+TEST_CASE("On GPUs local order is the same at stages 0 and 1, sent by NCCL or by the host, and close to the CPU's") {
+  for (const char* preset : {"fp32", "bf16"}) {
+    Settings settings = in_precision(with_batch(tiny_gpt(), 1, 3, 2), preset);
+    settings.training.accumulation_order = AccumulationOrder::local;
+    const Dataset data = data_for(settings);
+    const Curve cpu = trace_curve(at(settings, 2, 1), data, 2);
+    const Curve reference = trace_curve(at(on_gpu(settings, "nccl"), 2, 0), data, 2);
+    require_plan_is_kept(reference);
+    CHECK(reference.elements_sent == cpu.elements_sent);
+    require_same_course(reference, cpu, tolerance_of(preset));
+    for (const char* communicator : {"nccl", "staged"}) {
+      INFO(preset << ", " << communicator);
+      const Curve curve = trace_curve(at(on_gpu(settings, communicator), 2, 1), data, 2);
+      CHECK(curve.same_bits(reference));
+      require_plan_is_kept(curve);
+    }
+    Settings fast = on_gpu(settings, "nccl");
+    fast.training.fast_communication = true;
+    const Curve of_nccl = trace_curve(at(fast, 2, 1), data, 2);
+    require_plan_is_kept(of_nccl);
+    require_same_course(of_nccl, reference, 1e-5);
+  }
+}
+
 TEST_CASE("On GPUs TF32 and fused GELU stay within their rounding of the CPU's curve") {
   Settings settings = in_precision(with_batch(flash_gpt(), 2, 1, 1), "fp32");
   const Curve cpu = trace_curve(settings, data_for(settings), 1);
