@@ -45,6 +45,22 @@ def parser_for(name, description, programs=("zerotrain",)):
     return parser
 
 
+def count(text):
+    """An option's number of things: from 1 up."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text}: a number from 1 up is wanted")
+    return value
+
+
+def duration(text):
+    """An option's seconds: above 0."""
+    value = float(text)
+    if not value > 0.0:
+        raise argparse.ArgumentTypeError(f"{text}: seconds above 0 are wanted")
+    return value
+
+
 def words_of(text):
     """"a,b" -> ["a", "b"]"""
     return [word.strip() for word in text.split(",") if word.strip()]
@@ -56,6 +72,8 @@ def choices(option, text, allowed):
     for word in words:
         if word not in allowed:
             raise BenchError(f"{option} {word}: allowed are {', '.join(map(str, allowed))}")
+    if not words:
+        raise BenchError(f"{option} names nothing: allowed are {', '.join(map(str, allowed))}")
     return words
 
 
@@ -93,6 +111,12 @@ def mpirun(ranks):
 class Record:
     def __init__(self, bench, options, versions=None):
         self.path = options.json
+        if options.add and not self.path:
+            raise BenchError("--add adds to a record: name it with --json FILE")
+        if self.path and self.path.exists() and not self.path.is_file():
+            raise BenchError(f"--json {self.path}: no file that could be replaced")
+        if self.path and not self.path.parent.is_dir():
+            raise BenchError(f"--json {self.path}: there is no folder {self.path.parent}")
         self.content = {"bench": bench, "sessions": [], "runs": []}
         if self.path and options.add and self.path.exists():
             self.content = read_record(self.path, bench)
@@ -121,7 +145,6 @@ class Record:
     def write(self):
         if not self.path:
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         new = self.path.with_name(self.path.name + ".new")
         new.write_text(json.dumps(self.content, indent=1) + "\n")
         new.replace(self.path)
@@ -134,6 +157,8 @@ def read_record(path, bench):
         raise BenchError(f"{path}: {error.strerror}") from None
     except ValueError as error:
         raise BenchError(f"{path} is no JSON: {error}") from None
+    if not isinstance(content, dict) or not all(isinstance(content.get(key), list) for key in ("sessions", "runs")):
+        raise BenchError(f"{path} is no record of a bench")
     if content.get("bench") != bench:
         raise BenchError(f"{path} is a record of {content.get('bench')}, not of {bench}")
     return content
@@ -183,7 +208,10 @@ def statements(content):
 
 
 def deliver(options, content, render):
-    """Prints the table, or puts it into a page. `render(runs, goals, markdown)` makes it."""
+    """Prints the table, or puts it into a page. `render(runs, goals, markdown)` makes it. The exit code: 1 if nothing of
+    the last session came to its end."""
+    last = [run for run in content["runs"] if run["session"] == len(content["sessions"]) - 1]
+    status = 0 if options.recorded or any("problem" not in run for run in last) else 1
     bench = content["bench"]
     markdown = options.markdown or options.into is not None
     text = render(content["runs"], goals_of(options, bench), markdown)
@@ -193,7 +221,7 @@ def deliver(options, content, render):
         text = statements(content) + "\n\n" + text
     if not options.into:
         print(text)
-        return
+        return status
     begin, end = f"<!-- Below: written by scripts/bench/{bench}.py -->", f"<!-- End of what scripts/bench/{bench}.py wrote -->"
     try:
         page = options.into.read_text()
@@ -202,6 +230,7 @@ def deliver(options, content, render):
     if page.count(begin) != 1 or page.count(end) != 1 or page.index(begin) > page.index(end):
         raise BenchError(f"{options.into} has no place for the table: two lines are wanted, {begin} and {end}")
     options.into.write_text(page[:page.index(begin)] + f"{begin}\n\n{text}\n\n" + page[page.index(end):])
+    return status
 
 
 def say(text):

@@ -52,8 +52,8 @@ def render(runs, goals, markdown):
 def main():
     parser = support.parser_for("collectives", __doc__, ("collectives_bench",))
     parser.add_argument("--ranks", default="2,4", help="(2,4)")
-    parser.add_argument("--megabytes", type=int, help="of the whole buffer (64)")
-    parser.add_argument("--rounds", type=int, help="(15)")
+    parser.add_argument("--megabytes", type=support.count, help="of the whole buffer (64)")
+    parser.add_argument("--rounds", type=support.count, help="(15)")
     options = parser.parse_args()
     options.megabytes = options.megabytes or (4 if options.quick else 64)
     options.rounds = options.rounds or (3 if options.quick else 15)
@@ -70,8 +70,7 @@ def main():
             result = measure(options, binary, count)
             record.take({**result, "others": others.share()})
         content = record.content
-    support.deliver(options, content, render)
-    return 0
+    return support.deliver(options, content, render)
 
 
 if __name__ == "__main__":

@@ -106,18 +106,26 @@ void bench(Communicator& c, std::int64_t bytes, int rounds, bool json) {
 
 int main(int argc, char** argv) {
   std::int64_t megabytes = 64;
-  int rounds = 15;
+  std::int64_t rounds = 15;
   bool json = false;
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
-    if (name == "--json") json = true;
-    if (name == "--megabytes" && i + 1 < argc) megabytes = std::atoll(argv[i + 1]);
-    if (name == "--rounds" && i + 1 < argc) rounds = std::atoi(argv[i + 1]);
+    const std::int64_t value = i + 1 < argc ? std::atoll(argv[i + 1]) : 0;
+    if (name == "--json") {
+      json = true;
+    } else if ((name == "--megabytes" || name == "--rounds") && value > 0 && value <= 1 << 20) {
+      (name == "--rounds" ? rounds : megabytes) = value;
+      ++i;
+    } else {
+      const char* usage = "usage: mpirun -n RANKS collectives_bench [--megabytes N] [--rounds N] [--json]\n";
+      std::fputs(usage, name == "--help" ? stdout : stderr);
+      return name == "--help" ? 0 : 2;
+    }
   }
   std::string note;
   auto communicator = mpi_communicator(0, true, &note);
   if (!note.empty()) std::fprintf(stderr, "%s\n", note.c_str());
-  bench(*communicator, megabytes << 20, rounds, json);
+  bench(*communicator, megabytes << 20, static_cast<int>(rounds), json);
   communicator.reset();
   mpi_finalize();
   return 0;

@@ -79,7 +79,7 @@ def main():
     parser.add_argument("--dtypes", default="fp32,bf16,fp16", help="(all)")
     parser.add_argument("--threads", help="numbers of threads (all cores)")
     parser.add_argument("--only", default="", metavar="TEXT", help="operations with TEXT in their names")
-    parser.add_argument("--milliseconds", type=int, help="that a repetition lasts (50)")
+    parser.add_argument("--milliseconds", type=support.count, help="that a repetition lasts (50)")
     options = parser.parse_args()
     options.milliseconds = options.milliseconds or (2 if options.quick else 50)
     if options.recorded:
@@ -97,10 +97,11 @@ def main():
                     say(f"{shape}, {dtype}, {count} thread(s)")
                     others = support.Others()
                     result = measure(options, binary, shape, dtype, count)
+                    if not result["operations"]:
+                        raise BenchError(f"--only {options.only}: no operation has that in its name")
                     record.take({**result, "others": others.share()})
         content = record.content
-    support.deliver(options, content, render)
-    return 0
+    return support.deliver(options, content, render)
 
 
 if __name__ == "__main__":

@@ -95,10 +95,10 @@ def parse():
     parser.add_argument("--stages", default="0,1,2,3", help="(0,1,2,3)")
     parser.add_argument("--growth", action="store_true", help="cost over n_embd, n_positions and vocab_size, one rank")
     parser.add_argument("--without-orders", action="store_true", help="leave out the orders of accumulation")
-    parser.add_argument("--rounds", type=int, help="(3)")
-    parser.add_argument("--steps", type=int, help=f"of a run, {UNTIMED_STEPS} of them not timed (char 12, 124m 8)")
+    parser.add_argument("--rounds", type=support.count, help="(3)")
+    parser.add_argument("--steps", type=support.count, help=f"of a run, {UNTIMED_STEPS} of them not timed (char 12, 124m 8)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of the config; may be repeated")
-    parser.add_argument("--timeout", type=float, default=1800.0, metavar="SECONDS", help="for one run (1800)")
+    parser.add_argument("--timeout", type=support.duration, default=1800.0, metavar="SECONDS", help="for one run (1800)")
     options = parser.parse_args()
     quick = options.quick
     options.presets = support.choices("--presets", options.presets or ("tiny" if quick else "char"), ["char", "124m", "tiny"])
@@ -121,8 +121,7 @@ def main():
         record = support.Record("stages", options)
         take_all(options, binary, record)
         content = record.content
-    support.deliver(options, content, stages_table.render)
-    return 0
+    return support.deliver(options, content, stages_table.render)
 
 
 if __name__ == "__main__":

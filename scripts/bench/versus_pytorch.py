@@ -208,10 +208,10 @@ def parse():
     parser.add_argument("--only", default="", metavar="WORDS",
                         help="programs so named, or with a word in their names, and what they are held against: "
                              "'PyTorch eager', compiled, DDP, FSDP2, 'DeepSpeed stage 3'")
-    parser.add_argument("--rounds", type=int, help="(3)")
-    parser.add_argument("--steps", type=int, help=f"of a GPT's run, {UNTIMED_STEPS} of them not timed (char 12, 124m 8)")
-    parser.add_argument("--threads", type=int, help="of all ranks together (all cores)")
-    parser.add_argument("--timeout", type=float, default=1200.0, metavar="SECONDS", help="for one run (1200)")
+    parser.add_argument("--rounds", type=support.count, help="(3)")
+    parser.add_argument("--steps", type=support.count, help=f"of a GPT's run, {UNTIMED_STEPS} of them not timed (char 12, 124m 8)")
+    parser.add_argument("--threads", type=support.count, help="of all ranks together (all cores)")
+    parser.add_argument("--timeout", type=support.duration, default=1200.0, metavar="SECONDS", help="for one run (1200)")
     parser.add_argument("--python", type=pathlib.Path, help="an interpreter that has torch, and deepspeed if that shall run")
     parser.add_argument("--venv", type=pathlib.Path, metavar="DIR",
                         help=f"the virtual environment, made if it is not there, outside the repository ({default_folder()})")
@@ -235,17 +235,17 @@ def main():
         dtypes = support.choices("--dtypes", options.dtypes, DTYPES)
         ranks = support.numbers("--ranks", options.ranks)
         binary = support.program(options, "zerotrain")
+        contests = [(model, dtype, count) for model in models for dtype in dtypes for count in ranks
+                    if model != "mlp" or (count == 1 and dtype != "bf16")]
+        if not any(chosen(programs_of(*contest), support.words_of(options.only)) for contest in contests):
+            raise BenchError(f"--only {options.only}: none of the programs of these models, precisions and ranks is so named")
         python, versions = interpreter(options.python, options.venv, options.pip_option)
         record = support.Record("versus_pytorch", options, versions)
         versus = Versus(options, binary, python, record)
-        for model in models:
-            for dtype in dtypes:
-                for count in ranks:
-                    if model != "mlp" or (count == 1 and dtype != "bf16"):
-                        versus.contest(model, dtype, count)
+        for contest in contests:
+            versus.contest(*contest)
         content = record.content
-    support.deliver(options, content, versus_table.render)
-    return 0
+    return support.deliver(options, content, versus_table.render)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 // and against a copy of as many bytes as they move ("of copy"): what is missing there is arithmetic. --only: operations
 // with TEXT in their names.
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -44,6 +45,15 @@ std::int64_t number(const std::string& name, const std::string& value) {
   return result;
 }
 
+std::string in_small_letters(std::string text) {
+  for (char& letter : text) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return text;
+}
+
+constexpr const char* usage =
+    "usage: operations_bench [--shape char|124m|tiny] [--batch N] [--dtype fp32|bf16|fp16] [--threads N]\n"
+    "                        [--milliseconds N] [--only TEXT] [--json]\n";
+
 Options parse(int count, char** arguments) {
   Options options;
   for (int i = 1; i < count; ++i) {
@@ -52,8 +62,7 @@ Options parse(int count, char** arguments) {
       options.json = true;
       continue;
     }
-    if (++i == count)
-      throw UserError(name + " needs a value, or is unknown (see the head of scripts/bench/operations/main.cpp)");
+    if (++i == count) throw UserError(name + " needs a value, or is unknown\n" + usage);
     const std::string value = arguments[i];
     if (name == "--shape") {
       options.shape = value;
@@ -63,6 +72,7 @@ Options parse(int count, char** arguments) {
       options.batch = number(name, value);
     } else if (name == "--threads") {
       options.threads = static_cast<int>(number(name, value));
+      if (options.threads > 4096) throw UserError("--threads " + value + ": at most 4096");
     } else if (name == "--milliseconds") {
       options.seconds = static_cast<double>(number(name, value)) * 1e-3;
     } else if (name == "--dtype") {
@@ -106,7 +116,7 @@ class Bench {
 
   void run() {
     for_each_case(device_, shape_, options_.dtype, [&](const Case& c) {
-      if (c.name.find(options_.only) != std::string::npos) measure(c);
+      if (in_small_letters(c.name).find(in_small_letters(options_.only)) != std::string::npos) measure(c);
     });
     if (!options_.json) return;
     const nlohmann::ordered_json result = {{"device", device_.description()},
@@ -171,6 +181,10 @@ class Bench {
 }  // namespace
 
 int main(int argument_count, char** arguments) {
+  if (argument_count == 2 && std::string(arguments[1]) == "--help") {
+    std::fputs(usage, stdout);
+    return 0;
+  }
   try {
     Bench(parse(argument_count, arguments)).run();
     return 0;
