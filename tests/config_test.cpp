@@ -283,6 +283,7 @@ TEST_CASE("keys that nothing reads in this run are told, and no others") {
            {R"({"training": {"eval_steps": 3}})", "eval_steps: has no effect: training.eval_interval is 0"},
            {R"({"training": {"eval_steps": 3, "eval_interval": 2}})", "eval_steps", false},
            {R"({"activation_checkpointing": {"every": 3}})", "every: has no effect: every k-th block"},
+           {R"({"activation_checkpointing": {"every": 2}})", "every: costs time and saves no memory"},
            {R"({"activation_checkpointing": {"every": 2}})", "every: has no effect", false},
            {R"({"zero_optimization": {"stage": 1, "stage3_prefetch_bucket_size": 9}})", "stage3", false},
            {R"({"training": {"gradient_accumulation_order": "local"}, "zero_optimization": {"stage": 2},

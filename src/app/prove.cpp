@@ -39,12 +39,19 @@ std::string hex(std::uint64_t value) {
   return text.data();
 }
 
+// Rows that must have the same bits share a number: 0 for those of the global order, which is one curve, and in local
+// order each number of ranks' own. One rank adds up in the same order either way.
+int curve_of(const Settings& settings, int ranks) {
+  return order_in_effect(settings) == AccumulationOrder::local && ranks > 1 ? ranks : 0;
+}
+
 nlohmann::ordered_json row_of(const Curve& curve, int ranks, const Settings& settings, bool same) {
   nlohmann::ordered_json row;
   row["ranks"] = ranks;
   row["stage"] = settings.zero.stage;
   row["accumulation"] = settings.batch.accumulation;
-  row["accumulation_order"] = name_of(order_in_effect(settings));
+  row["accumulation_order"] =
+      name_of(curve_of(settings, ranks) > 0 ? AccumulationOrder::local : AccumulationOrder::global);
   row["loss"] = curve.steps.back().loss;
   row["skipped"] =
       std::count_if(curve.steps.begin(), curve.steps.end(), [](const CurveStep& step) { return step.skipped; });
@@ -55,12 +62,6 @@ nlohmann::ordered_json row_of(const Curve& curve, int ranks, const Settings& set
   row["bytes_held"] = std::accumulate(curve.held.begin(), curve.held.end(), std::int64_t{0});
   row["bytes_planned"] = curve.plan.total();
   return row;
-}
-
-// Rows that must have the same bits share a number: 0 for those of the global order, which is one curve, and in local
-// order each number of ranks' own. One rank adds up in the same order either way.
-int curve_of(const Settings& settings, int ranks) {
-  return order_in_effect(settings) == AccumulationOrder::local && ranks > 1 ? ranks : 0;
 }
 
 // `curves`: how many there should be.
@@ -158,7 +159,7 @@ int prove(ResolvedConfig config, const CommandLine& line) {
                   static_cast<long long>(here.batch.accumulation), significant(curve.steps.back().loss, 9).c_str(),
                   row["skipped"].get<int>(), hex(curve.checksum).c_str(), held_as_planned ? "as plan" : "NOT PLAN",
                   shows_order ? 15 : 0, curve.elements_sent == curve.elements_planned ? "as plan" : "NOT PLAN",
-                  shows_order ? name_of(order_in_effect(here)) : "",
+                  shows_order ? row["accumulation_order"].get<std::string>().c_str() : "",
                   same        ? ""
                   : which > 0 ? "   DIFFERS from the first row of these ranks in local order"
                               : "   DIFFERS from the first row");

@@ -177,6 +177,11 @@ void Resolver::tell_idle_keys() {
   if (is("model.type", "gpt") && known({"model.n_layer"}) &&
       get<std::int64_t>(every) > get<std::int64_t>("model.n_layer")) {
     notice(every, "has no effect: every k-th block is recomputed, and model.n_layer is " + shown("model.n_layer"));
+  } else if (is("model.type", "gpt") && known({"model.n_layer"}) &&
+             get<std::int64_t>("model.n_layer") < 2 * get<std::int64_t>(every)) {
+    notice(every, "costs time and saves no memory: of the " + shown("model.n_layer") +
+                      " blocks only one is recomputed, and recomputed blocks share the memory of one; a smaller number "
+                      "recomputes more");
   }
 }
 
