@@ -20,6 +20,7 @@ packages=(
   libdnnl-dev ocl-icd-opencl-dev             # oneDNN: matrix products; its CMake files look for OpenCL
   libhwy-dev                                 # Highway: vector instructions
   zlib1g-dev                                 # zlib: data files as gzip
+  libxxhash-dev                              # xxHash: checksums of checkpoints; its header alone, nothing is linked
   nlohmann-json3-dev libcli11-dev libspdlog-dev
   libopenmpi-dev openmpi-bin                 # ranks over MPI
   bible-kjv bible-kjv-text                   # the text of configs/gpt.json

@@ -1,0 +1,61 @@
+#include "checkpoint/checksum.h"
+
+// The algorithm comes with its header, so nothing is linked.
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <charconv>
+#include <vector>
+
+#include "checkpoint/file_access.h"
+
+namespace zt {
+
+struct Checksum::State {
+  XXH3_state_t state;
+};
+
+Checksum::Checksum() : state_(std::make_unique<State>()) { restart(); }
+Checksum::~Checksum() = default;
+Checksum::Checksum(Checksum&& other) noexcept = default;
+Checksum& Checksum::operator=(Checksum&& other) noexcept = default;
+
+void Checksum::restart() { XXH3_64bits_reset(&state_->state); }
+
+void Checksum::add(const void* bytes, std::size_t count) {
+  if (count > 0) XXH3_64bits_update(&state_->state, bytes, count);
+}
+
+std::uint64_t Checksum::value() const { return XXH3_64bits_digest(&state_->state); }
+
+std::uint64_t checksum_of(std::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+
+std::uint64_t checksum_of_file(const std::string& path) {
+  const InputDescriptor file(path);
+  constexpr std::int64_t piece = 1 << 20;
+  std::vector<char> buffer(static_cast<std::size_t>(piece));
+  Checksum checksum;
+  for (std::int64_t offset = 0; offset < file.bytes(); offset += piece) {
+    const std::int64_t count = std::min(piece, file.bytes() - offset);
+    file.read(offset, count, buffer.data());
+    checksum.add(buffer.data(), static_cast<std::size_t>(count));
+  }
+  return checksum.value();
+}
+
+std::string checksum_text(std::uint64_t checksum) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text(16, '0');
+  for (std::size_t i = 0; i < 16; ++i) text[15 - i] = digits[checksum >> (4 * i) & 15U];
+  return text;
+}
+
+std::optional<std::uint64_t> parse_checksum(std::string_view text) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  if (text.size() != 16 || text.find_first_not_of(digits) != std::string_view::npos) return std::nullopt;
+  std::uint64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  return value;
+}
+
+}  // namespace zt

@@ -1,0 +1,40 @@
+// XXH3-64, the checksum of files and tensors in checkpoints. It finds damage, not malice.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace zt {
+
+// Over bytes that come in pieces: how they are cut does not matter.
+class Checksum {
+ public:
+  Checksum();
+  ~Checksum();
+  Checksum(Checksum&& other) noexcept;
+  Checksum& operator=(Checksum&& other) noexcept;
+  Checksum(const Checksum&) = delete;
+  Checksum& operator=(const Checksum&) = delete;
+
+  void add(const void* bytes, std::size_t count);
+  std::uint64_t value() const;  // of what was added so far
+  void restart();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+std::uint64_t checksum_of(std::string_view bytes);
+// Reads the file once, front to back, through a small buffer. RunError where it cannot be read.
+std::uint64_t checksum_of_file(const std::string& path);
+
+// 16 lowercase hexadecimal digits, and back; nothing where the text is not that.
+std::string checksum_text(std::uint64_t checksum);
+std::optional<std::uint64_t> parse_checksum(std::string_view text);
+
+}  // namespace zt
