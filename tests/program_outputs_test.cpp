@@ -121,7 +121,8 @@ TEST_CASE("a disk that fills up while training ends the run with code 1 and whol
     CHECK(summary.at("error").get<std::string>().find(metrics.string()) != std::string::npos);
     const std::vector<std::string> lines = lines_of(contents_of(metrics).substr(before));
     REQUIRE(lines.size() >= 2);
-    CHECK(lines.front() == R"({"kind": "resume", "step": 0})");
+    CHECK(lines.front() ==
+          R"({"kind": "resume", "step": 0, "world_size": )" + std::to_string(number) + R"(, "stage": 0})");
     CHECK(Json::parse(lines.back()).at("step") == lines.size() - 1);
   }
 }

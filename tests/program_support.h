@@ -227,6 +227,7 @@ inline std::string summary_shape(const std::string& rate, bool evaluated) {
     "throughput": {")" +
          rate + R"(": "float", "model_flops_per_second": "float", "matmul_flops_per_second": "float",
       "utilization": "float"},
+    "checkpoints": {"written": "whole", "seconds_waited": "float"},
     "seconds": {"startup": "float", "train": "float", "forward": "float", "backward": "float", "optimizer": "float",
       "communication_exposed": "float", "data_wait": "float"}})";
 }

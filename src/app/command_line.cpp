@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <system_error>
 
+#include "app/verbs.h"
 #include "app/version.h"
 #include "core/errors.h"
 
@@ -43,19 +44,28 @@ std::string how_to_give(int argc, const char* const* argv) {
   return "options start with --, and a key of the config is given as --set KEY.PATH=VALUE";
 }
 
+std::string verb_names() {
+  std::string names;
+  for (const Verb& verb : verbs()) names += (names.empty() ? "" : ", ") + std::string(verb.name);
+  return names;
+}
+
 }  // namespace
 
 std::optional<CommandLine> parse_command_line(int argc, const char* const* argv) {
   CommandLine line;
   CLI::App app("Trains neural networks from one JSON file, sharded by ZeRO.", "zerotrain");
-  app.footer(
-      "Examples:\n"
-      "  zerotrain --config configs/mlp.json\n"
-      "  zerotrain --ranks 4 --config configs/gpt.json --set zero_optimization.stage=3\n"
-      "  mpirun -n 4 zerotrain --config configs/gpt.json\n"
-      "  zerotrain --config configs/gpt.json --dry-run --world-size 8\n\n"
-      "Exit codes: 0 done; 1 the run failed once it had begun; 2 found before the first step; 128+signal when "
-      "stopped.");
+  std::string verb_lines;
+  for (const Verb& verb : verbs())
+    verb_lines += std::string("  zerotrain ") + verb.name + " --help: " + verb.help + "\n";
+  app.footer("Other verbs, each with its own options:\n" + verb_lines +
+             "\nExamples:\n"
+             "  zerotrain --config configs/mlp.json\n"
+             "  zerotrain --ranks 4 --config configs/gpt.json --set zero_optimization.stage=3\n"
+             "  mpirun -n 4 zerotrain --config configs/gpt.json\n"
+             "  zerotrain --config configs/gpt.json --dry-run --world-size 8\n\n"
+             "Exit codes: 0 done; 1 the run failed once it had begun; 2 found before the first step; 128+signal when "
+             "stopped.");
   std::string output;
   std::vector<std::string> ranks, stages, steps, world_size;
   bool version = false;
@@ -75,9 +85,16 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
   app.add_flag("--as-is", line.as_is, "prove: keep sums in 16 bits, which differ with the number of ranks");
   CLI::Option* output_option =
       app.add_option("-o,--output", output, "Where the run's files go (key training.output_dir)")->type_name("DIR");
-  app.add_flag(
-      "--resume", line.resume,
-      "Go on in the output directory (no checkpoints yet: a finished run is left alone, another starts again)");
+  CLI::Option* resume_option =
+      app.add_option("--resume", line.resume_from,
+                     "Go on from the newest checkpoint of the output directory, or of the run or checkpoint named; "
+                     "without one, from the beginning")
+          ->type_name("[PATH]")
+          ->expected(0, 1);
+  app.add_flag("--resume-previous", line.resume_previous,
+               "As --resume, from the checkpoint before the newest (where that is damaged)");
+  app.add_flag("--elastic", line.elastic,
+               "With --ranks N: where a rank is lost, go on with N-1 from the last checkpoint");
   app.add_flag("--overwrite", line.overwrite, "Remove the run that the output directory holds");
   app.add_flag("--dry-run", line.dry_run, "Check everything and print the plan; train nothing");
   app.add_option("--world-size", world_size, "With --dry-run: plan for so many ranks")->type_name("N");
@@ -106,14 +123,15 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
     return std::nullopt;
   }
   if (*output_option) line.output = output;
+  line.resume = *resume_option || line.resume_previous;
   if (line.verb.ends_with(".json")) {
     throw UserError("\"" + line.verb +
                     "\" stands where a verb would: each config file needs its own --config, as --config " + line.verb);
   }
   if (line.verb != "train" && line.verb != "prove") {
-    throw UserError("\"" + line.verb +
-                    "\" is not something this version does: it has train (with --dry-run and "
-                    "--print-config) and prove. See zerotrain --help.");
+    throw UserError(
+        "\"" + line.verb + "\" is not something this version does: it has " + verb_names() +
+        " (which stands first), train (with --dry-run and --print-config) and prove. See zerotrain --help.");
   }
   if (line.configs.empty()) throw UserError("no config: give one with --config FILE, for example configs/gpt.json");
   line.rank_list = numbers("--ranks", ranks, 1, 1 << 20);
@@ -144,12 +162,14 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
       throw UserError(std::string(one) + " and " + other + " exclude each other");
     }
   };
-  exclude("--resume", "--overwrite");
+  for (const char* resume : {"--resume", "--resume-previous"}) exclude(resume, "--overwrite");
+  if (line.elastic && line.ranks < 2) throw UserError("--elastic goes with --ranks N, N at least 2");
   exclude("--dry-run", "--print-config");
   exclude("--quiet", "--verbose");
   if (line.dry_run) exclude("--ranks", "--world-size");
   if (line.verb == "prove") {
-    for (const char* option : {"--dry-run", "--print-config", "--output", "--resume", "--overwrite"}) {
+    for (const char* option :
+         {"--dry-run", "--print-config", "--output", "--resume", "--resume-previous", "--elastic", "--overwrite"}) {
       if (app.count(option) > 0)
         throw UserError(std::string(option) + " does not go with prove, which writes no files");
     }

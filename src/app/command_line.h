@@ -18,6 +18,9 @@ struct CommandLine {
   bool as_is = false;                  // prove: sums in 16 bits stay so
   std::optional<std::string> output;   // --output
   bool resume = false, overwrite = false;
+  std::string resume_from;       // --resume PATH; empty: the output directory
+  bool resume_previous = false;  // from the checkpoint before the newest
+  bool elastic = false;          // --elastic: go on with one rank less when one is lost
   bool dry_run = false, print_config = false;
   int world_size = 0;  // --world-size, for --dry-run
   bool quiet = false, verbose = false;

@@ -164,6 +164,7 @@ class Ranks {
     if (lost_.empty()) lost_ = message;
   }
 
+  bool has_lost_one() const { return !lost_.empty(); }
   // Says what went wrong, once, and returns the code of the whole.
   int finish() const {
     if (!lost_.empty()) {
@@ -270,6 +271,7 @@ int launch_local_ranks(const LaunchOptions& options, const std::function<int(Com
     ranks.reap();
     ranks.keep_deadline();
   }
+  if (options.lost_a_rank != nullptr) *options.lost_a_rank = ranks.has_lost_one();
   return ranks.finish();
 }
 

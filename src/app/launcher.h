@@ -21,8 +21,9 @@ namespace zt {
 
 struct LaunchOptions {
   int ranks = 1;
-  int ranks_per_node = 0;      // 0: one node; else nodes of so many ranks are pretended
-  double grace_seconds = 5.0;  // for the other ranks to end by themselves after a failure
+  int ranks_per_node = 0;       // 0: one node; else nodes of so many ranks are pretended
+  double grace_seconds = 5.0;   // for the other ranks to end by themselves after a failure
+  bool* lost_a_rank = nullptr;  // set: whether one was killed, or ended before it had finished, not asked to
 };
 
 // Forks the ranks, gives each its fair part of the allowed cores if there is one for each, forwards SIGINT, SIGTERM

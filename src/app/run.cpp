@@ -10,6 +10,9 @@
 #include "app/prove.h"
 #include "app/same_config.h"
 #include "app/signals.h"
+#include "app/verbs.h"
+#include "app/version.h"
+#include "checkpoint/resume_point.h"
 #include "comm/agree.h"
 #include "comm/mpi.h"
 #include "comm/mpi_environment.h"
@@ -29,12 +32,35 @@ namespace zt {
 
 namespace {
 
-ResolvedConfig resolve(const CommandLine& line, int world_size) {
+ResolvedConfig resolve(const CommandLine& line, int world_size, const std::optional<ResumedBatch>& resumed = {}) {
   ResolveOptions options;
+  options.resumed = resumed;
   options.expects_gpu = gpu_driver_is_installed();
   options.bf16_is_fast = cpu::detected_instruction_level() >= cpu::InstructionLevel::avx512_bf16;
   options.output_dir = line.output;
   return resolve_config(line.configs, line.sets, world_size, options);
+}
+
+// What stays of a run on another number of ranks.
+ResumedBatch batch_of(const Settings& settings, const std::string& grad_accum_dtype) {
+  return {settings.batch.train, settings.batch.micro, grad_accum_dtype};
+}
+ResumedBatch batch_of(const ResumePoint& point) {
+  const auto& config = point.manifest.config;
+  const auto number = [&](const char* key) {
+    const auto found = config.find(key);
+    const std::int64_t value = found != config.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
+    if (value < 1)
+      throw RunError(point.directory + "/" + manifest_name + ": config." + key + " is no number of samples");
+    return value;
+  };
+  ResumedBatch batch{number("train_batch_size"), number("train_micro_batch_size_per_gpu"), ""};
+  const auto types = config.find("data_types");
+  if (types != config.end() && types->is_object() && types->contains("grad_accum_dtype") &&
+      types->at("grad_accum_dtype").is_string()) {
+    batch.grad_accum_dtype = types->at("grad_accum_dtype").get<std::string>();
+  }
+  return batch;
 }
 
 // The data, able to write the prompt: characters that the vocabulary lacks are found before files are touched.
@@ -91,7 +117,10 @@ void print_plan(ResolvedConfig config, const Dataset& dataset, int ranks) {
 
 class Run {
  public:
-  Run(const CommandLine& line, std::chrono::steady_clock::time_point start) : line_(line), start_(start) {}
+  Run(const CommandLine& line, std::chrono::steady_clock::time_point start, ResumeSearch resume)
+      : line_(line), start_(start) {
+    go_on_from(std::move(resume));
+  }
 
   // One rank alone, in this process.
   int alone() {
@@ -112,16 +141,23 @@ class Run {
           " ranks are started on it; take more machines with mpirun, or look at a plan with --dry-run --world-size " +
           std::to_string(line_.ranks));
     }
-    prepare(line_.ranks);
-    return launch_local_ranks({.ranks = line_.ranks, .ranks_per_node = config_.settings.device.ranks_per_node},
-                              [&](Communicator& communicator) {
-                                watch_stop_signals();
-                                return rank(communicator, "");
-                              });
+    for (int ranks = line_.ranks;; --ranks) {
+      prepare(ranks);
+      hold_stop_signals();
+      bool lost_one = false;
+      const int code = launch_local_ranks(
+          {.ranks = ranks, .ranks_per_node = config_.settings.device.ranks_per_node, .lost_a_rank = &lost_one},
+          [&](Communicator& communicator) {
+            watch_stop_signals();
+            return rank(communicator, "");
+          });
+      if (!line_.elastic || !lost_one || ranks == 1) return code;
+      go_on_without_one(ranks - 1);
+    }
   }
 
   int mpi_ranks(int world_size) {
-    config_ = resolve(line_, world_size);
+    config_ = resolve(line_, world_size, batch_);
     watch_stop_signals();
     std::string note;
     int code = 0;
@@ -152,9 +188,27 @@ class Run {
   }
 
  private:
+  void go_on_from(ResumeSearch resume) {
+    point_ = std::move(resume.point);
+    notices_ = std::move(resume.notices);
+    if (point_) batch_ = batch_of(*point_);
+  }
+
+  // The run goes on from its last checkpoint, or begins again where it has none yet, with the same micro-batches.
+  void go_on_without_one(int ranks) {
+    const Settings& settings = config_.settings;
+    const std::string sums = config_.json.at("data_types").at("grad_accum_dtype").get<std::string>();
+    batch_ = batch_of(settings, sums);
+    go_on_from(find_resume_point("", settings.training.output_dir, false));
+    adds_to_run_ = true;
+    std::fprintf(stderr, "elastic: going on with %d %s %s\n", ranks, ranks == 1 ? "rank" : "ranks",
+                 point_ ? ("from " + point_->directory).c_str() : "from the beginning: there is no checkpoint yet");
+  }
+  bool resumes() const { return adds_to_run_ || (line_.resume && (!point_ || point_->same_run)); }
+
   // Everything that can be found wrong before ranks exist.
   void prepare(int world_size) {
-    config_ = resolve(line_, world_size);
+    config_ = resolve(line_, world_size, batch_);
     if (config_.settings.device.communicator == "mpi") {
       throw UserError("device.communicator: \"mpi\" (for CPUs) needs mpirun: mpirun -n " +
                       std::to_string(std::max(2, world_size)) + " zerotrain ..., without --ranks");
@@ -189,13 +243,18 @@ class Run {
     const Plan plan = make_plan(config.settings, 0, world_size, config.settings.device.ranks_per_node, none);
     check_memory(plan, ranks_here, available_memory_bytes());
   }
-  void claim() { claim_output_directory(config_.settings.training.output_dir, line_.resume, line_.overwrite); }
+  void claim() {
+    claim_output_directory(config_.settings.training.output_dir, resumes(), line_.overwrite && !adds_to_run_);
+  }
 
   int rank(Communicator& communicator, const std::string& note) {
     TrainOptions options;
     options.quiet = line_.quiet;
     options.verbose = line_.verbose;
-    options.resume = line_.resume;
+    options.resume = resumes();
+    options.resume_point = point_;
+    options.resume_notices = notices_;
+    options.program = program_name();
     options.process_start = start_;
     options.stop_signal = stop_signal;
     options.communicator_note = note;
@@ -206,13 +265,48 @@ class Run {
   std::chrono::steady_clock::time_point start_;
   ResolvedConfig config_;
   Dataset dataset_;
+  std::optional<ResumePoint> point_;  // none: from the beginning
+  std::optional<ResumedBatch> batch_;
+  std::vector<std::string> notices_;
+  bool adds_to_run_ = false;  // to what this very program began
 };
+
+// Looks for what --resume is to go on from. Nothing: the run is finished, which has been said.
+std::optional<ResumeSearch> search_resume_point(const CommandLine& line, int world_size) {
+  const TrainingSettings training = resolve(line, world_size, ResumedBatch{}).settings.training;
+  const std::string& directory = training.output_dir;
+  ResumeSearch search = find_resume_point(line.resume_from, directory, line.resume_previous);
+  const auto say = [](const std::string& text) {
+    if (prints_errors_before_mpi()) std::fprintf(stderr, "%s\n", text.c_str());
+  };
+  const bool in_place = !search.point || search.point->same_run;
+  if (const auto finished = finished_run(directory); finished && in_place && !line.resume_previous) {
+    const bool goes_on = finished->took_all_steps && training.max_steps > finished->steps;
+    if (goes_on && !search.point) {
+      throw UserError("--resume: the run in " + directory + " is finished after " + std::to_string(finished->steps) +
+                      " steps, and training.max_steps asks for " + std::to_string(training.max_steps) +
+                      "; it has left no checkpoint to go on from (training.checkpoint_interval was 0): train anew with "
+                      "--overwrite, or in another directory with --output DIR");
+    }
+    if (!goes_on) {
+      say("the run in " + directory + " is finished: nothing to resume");
+      return std::nullopt;
+    }
+  }
+  if (search.point && search.point->manifest.step >= training.max_steps) {
+    say(search.point->directory + " has " + std::to_string(search.point->manifest.step) +
+        " steps behind it, and training.max_steps is " + std::to_string(training.max_steps) + ": nothing to resume");
+    return std::nullopt;
+  }
+  return search;
+}
 
 int world_size_of_mpi() { return std::max(1, world_of_environment().size); }
 
 }  // namespace
 
 int run(int argc, const char* const* argv, std::chrono::steady_clock::time_point process_start) {
+  if (const Verb* verb = argc > 1 ? find_verb(argv[1]) : nullptr; verb != nullptr) return verb->run(argc - 1, argv + 1);
   const std::optional<CommandLine> parsed = parse_command_line(argc, argv);
   if (!parsed) return 0;
   const CommandLine& line = *parsed;
@@ -238,22 +332,13 @@ int run(int argc, const char* const* argv, std::chrono::steady_clock::time_point
     return 0;
   }
   const int world_size = under_mpi ? world_size_of_mpi() : std::max(1, line.ranks);
+  ResumeSearch resume;
   if (line.resume) {
-    const TrainingSettings training = resolve(line, world_size).settings.training;
-    if (const auto finished = finished_run(training.output_dir)) {
-      if (finished->took_all_steps && training.max_steps > finished->steps) {
-        throw UserError(
-            "--resume: the run in " + training.output_dir + " is finished after " + std::to_string(finished->steps) +
-            " steps, and training.max_steps asks for " + std::to_string(training.max_steps) +
-            "; this version writes no checkpoints to go on from: train anew with --overwrite, or in another "
-            "directory with --output DIR");
-      }
-      if (prints_errors_before_mpi())
-        std::fprintf(stderr, "the run in %s is finished: nothing to resume\n", training.output_dir.c_str());
-      return 0;
-    }
+    auto found = search_resume_point(line, world_size);
+    if (!found) return 0;
+    resume = std::move(*found);
   }
-  Run program(line, process_start);
+  Run program(line, process_start, std::move(resume));
   if (under_mpi) return program.mpi_ranks(world_size_of_mpi());
   return line.ranks > 1 ? program.local_ranks() : program.alone();
 }

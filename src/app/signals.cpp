@@ -36,11 +36,15 @@ void wait_for_signals() {
 // generated code that may use the stack pointer for something else, and the kernel would write the handler's frame
 // there (with oneDNN 2.6 on AVX2 it wrote over the heap).
 void watch_stop_signals() {
-  const sigset_t set = stop_set();
-  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  hold_stop_signals();
   // Shells start background programs with SIGINT ignored; what is ignored cannot be waited for.
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) ::signal(signal, SIG_DFL);
   std::thread(wait_for_signals).detach();
+}
+
+void hold_stop_signals() {
+  const sigset_t set = stop_set();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
 int stop_signal() { return received.load(); }

@@ -11,22 +11,22 @@
 
 namespace zt {
 
-struct Checksum::State {
+struct RunningChecksum::State {
   XXH3_state_t state;
 };
 
-Checksum::Checksum() : state_(std::make_unique<State>()) { restart(); }
-Checksum::~Checksum() = default;
-Checksum::Checksum(Checksum&& other) noexcept = default;
-Checksum& Checksum::operator=(Checksum&& other) noexcept = default;
+RunningChecksum::RunningChecksum() : state_(std::make_unique<State>()) { restart(); }
+RunningChecksum::~RunningChecksum() = default;
+RunningChecksum::RunningChecksum(RunningChecksum&& other) noexcept = default;
+RunningChecksum& RunningChecksum::operator=(RunningChecksum&& other) noexcept = default;
 
-void Checksum::restart() { XXH3_64bits_reset(&state_->state); }
+void RunningChecksum::restart() { XXH3_64bits_reset(&state_->state); }
 
-void Checksum::add(const void* bytes, std::size_t count) {
+void RunningChecksum::add(const void* bytes, std::size_t count) {
   if (count > 0) XXH3_64bits_update(&state_->state, bytes, count);
 }
 
-std::uint64_t Checksum::value() const { return XXH3_64bits_digest(&state_->state); }
+std::uint64_t RunningChecksum::value() const { return XXH3_64bits_digest(&state_->state); }
 
 std::uint64_t checksum_of(std::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
@@ -34,7 +34,7 @@ std::uint64_t checksum_of_file(const std::string& path) {
   const InputDescriptor file(path);
   constexpr std::int64_t piece = 1 << 20;
   std::vector<char> buffer(static_cast<std::size_t>(piece));
-  Checksum checksum;
+  RunningChecksum checksum;
   for (std::int64_t offset = 0; offset < file.bytes(); offset += piece) {
     const std::int64_t count = std::min(piece, file.bytes() - offset);
     file.read(offset, count, buffer.data());

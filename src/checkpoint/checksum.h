@@ -11,14 +11,14 @@
 namespace zt {
 
 // Over bytes that come in pieces: how they are cut does not matter.
-class Checksum {
+class RunningChecksum {
  public:
-  Checksum();
-  ~Checksum();
-  Checksum(Checksum&& other) noexcept;
-  Checksum& operator=(Checksum&& other) noexcept;
-  Checksum(const Checksum&) = delete;
-  Checksum& operator=(const Checksum&) = delete;
+  RunningChecksum();
+  ~RunningChecksum();
+  RunningChecksum(RunningChecksum&& other) noexcept;
+  RunningChecksum& operator=(RunningChecksum&& other) noexcept;
+  RunningChecksum(const RunningChecksum&) = delete;
+  RunningChecksum& operator=(const RunningChecksum&) = delete;
 
   void add(const void* bytes, std::size_t count);
   std::uint64_t value() const;  // of what was added so far

@@ -80,7 +80,7 @@ void SafetensorsFile::read_floats(const StoredTensor& tensor, std::int64_t first
 
 std::uint64_t SafetensorsFile::checksum(const StoredTensor& tensor) const {
   std::vector<char> buffer(static_cast<std::size_t>(std::min<std::int64_t>(tensor.bytes, 1 << 20)));
-  Checksum checksum;
+  RunningChecksum checksum;
   for (std::int64_t done = 0; done < tensor.bytes;) {
     const std::int64_t part = std::min(tensor.bytes - done, static_cast<std::int64_t>(buffer.size()));
     file_.read(tensor.offset + done, part, buffer.data());

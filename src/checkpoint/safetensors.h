@@ -92,7 +92,7 @@ class SafetensorsWriter {
   std::int64_t total_ = 0;
   std::size_t current_ = 0;              // the tensor that the next byte belongs to
   std::int64_t written_of_current_ = 0;  // bytes
-  Checksum file_checksum_, tensor_checksum_;
+  RunningChecksum file_checksum_, tensor_checksum_;
   std::vector<std::uint64_t> tensor_checksums_;
 };
 

@@ -37,7 +37,7 @@ bool becomes_float(StoredType type);
 // `raw`, little-endian as in files, may start at any address. It may lie in the last bytes of `out`'s own memory, where
 // its elements are of 16 or 32 bits.
 void to_floats(StoredType type, const void* raw, std::int64_t count, float* out);
-// Rounds to nearest even; what fp16 cannot hold becomes infinite.
+// Rounds to nearest even; what fp16 cannot hold becomes infinite. `raw` may be `values` themselves.
 void from_floats(const float* values, std::int64_t count, DType type, void* raw);
 
 }  // namespace zt

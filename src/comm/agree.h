@@ -15,8 +15,15 @@ template <typename Error>
   throw Error(message);
 }
 
-// Every rank runs `work`, which must not communicate; if it threw on any rank, all ranks fail together with a
-// UserError that has the message of the lowest such rank (named, unless all failed alike).
-void all_or_none(Communicator& communicator, const std::function<void()>& work);
+// Every rank runs `work`, which must not communicate. Returns what went wrong on the lowest rank on which it threw (the
+// rank named, unless all failed alike), the same text on all ranks; empty: nothing did.
+std::string first_failure(Communicator& communicator, const std::function<void()>& work);
+
+// If work fails on any rank, all ranks fail together: with a UserError before the first step, a RunError later.
+template <typename Error = UserError>
+void all_or_none(Communicator& communicator, const std::function<void()>& work) {
+  const std::string failure = first_failure(communicator, work);
+  if (!failure.empty()) fail_together<Error>(communicator, failure);
+}
 
 }  // namespace zt

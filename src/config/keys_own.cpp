@@ -114,13 +114,17 @@ void add_training(std::vector<Key>& t) {
   t.push_back(used_key(integer, "training.eval_steps", "batches of train_batch_size in an evaluation")
                   .standard(10)
                   .at_least(1));
-  t.push_back(refused_key(integer, "training.checkpoint_interval", "steps between checkpoints; 0: none",
-                          "this version writes no checkpoints yet: set it to 0")
+  t.push_back(used_key(integer, "training.checkpoint_interval",
+                       "steps between checkpoints, and one more at the end; 0: none but on a signal")
                   .standard(0)
-                  .at_least(0)
-                  .unless({0}));
-  t.push_back(
-      used_key(integer, "training.checkpoints_to_keep", "older checkpoints are deleted").standard(2).at_least(1));
+                  .at_least(0));
+  t.push_back(used_key(integer, "training.checkpoints_to_keep",
+                       "older checkpoints are deleted once a new one is whole; 0: all stay")
+                  .standard(2)
+                  .at_least(0));
+  t.push_back(used_key(boolean, "training.checkpoint_in_background",
+                       "checkpoints are written from a copy in memory while the training goes on")
+                  .standard(false));
   t.push_back(used_key(path, "training.output_dir",
                        "directory of the run's files; without it runs/NAME, NAME from the first config file"));
   t.push_back(

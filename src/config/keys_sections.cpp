@@ -73,8 +73,9 @@ void add_silent_sections(std::vector<Key>& t) {
   }
   t.push_back(alias_key("aio.thread_count", "aio.intra_op_parallelism"));
 
-  t.push_back(
-      notice_key(section, "checkpoint", "how DeepSpeed writes checkpoints", "this version writes no checkpoints yet"));
+  t.push_back(notice_key(
+      section, "checkpoint", "how DeepSpeed writes checkpoints",
+      "checkpoints here are of another format: each rank writes its part, and any world size and stage reads them"));
   t.push_back(notice_key(choice, "checkpoint.tag_validation", "do all ranks use the same tag", "")
                   .one_of({"Ignore", "Warn", "Fail"})
                   .in_any_case());

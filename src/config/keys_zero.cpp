@@ -31,7 +31,7 @@ void add_buckets(std::vector<Key>& t) {
   add_notice(t, boolean, "load_from_fp32_weights", "on resume", "masters are always kept in fp32");
   t.back().unless({true});
   add_notice(t, boolean, "elastic_checkpoint", "checkpoints for other world sizes",
-             "this version writes no checkpoints yet");
+             "every checkpoint can be read at any world size and stage");
   t.back().unless({false});
   add_notice(t, boolean, "round_robin_gradients", "spreads copies over ranks", "slices are equal on all ranks");
   t.back().unless({false});
@@ -150,7 +150,8 @@ void add_others(std::vector<Key>& t) {
   }
   add_notice(t, boolean, "grad_hooks", "of DeepSpeed's hooks", torch);
   add_notice(t, anything, "leaf_module", "modules fetched whole", torch);
-  add_notice(t, boolean, "pipeline_loading_checkpoint", "ranks load in turn", "this version loads no checkpoints yet");
+  add_notice(t, boolean, "pipeline_loading_checkpoint", "ranks load in turn",
+             "each rank reads what it holds through a small buffer");
   t.back().unless({false});
   t.push_back(refused_key(boolean, zero + "save_muon_momentum_buffer_in_memory", "of Muon",
                           "Muon is not in this version: set it to false or remove it")

@@ -20,11 +20,20 @@ struct ResolvedConfig {
   std::vector<std::string> notices;  // one line each, for the user
 };
 
+// The batch of a run that goes on: the micro-batches of a step stay the same ones, whatever the number of ranks.
+struct ResumedBatch {
+  std::int64_t train = 0, micro = 0;  // 0: not known yet, and the rules of the batch are left out
+  std::string grad_accum_dtype;       // of the sums; empty: as the config says
+};
+
 struct ResolveOptions {
   // These decide precision where both sections say "auto":
   bool bf16_is_fast = false;              // on the CPU
   bool expects_gpu = false;               // device.type "auto" will be a GPU, on which it is
   std::optional<std::string> output_dir;  // --output; replaces training.output_dir
+  // Given: train_batch_size and train_micro_batch_size_per_gpu are these unless --set says otherwise, and ranks may be
+  // left without a micro-batch in the last micro-step.
+  std::optional<ResumedBatch> resumed;
   std::filesystem::path current_directory = std::filesystem::current_path();
 };
 

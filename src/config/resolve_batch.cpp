@@ -23,10 +23,54 @@ bool fits(std::int64_t a, std::int64_t b, std::int64_t ranks) { return a <= larg
 
 }  // namespace
 
+bool Resolver::set_on_command_line(const std::string& path) const {
+  const Origin* origin = tree_.origin_of(path);
+  return given(path) && origin != nullptr && origin->text == "--set";
+}
+
+// The files' numbers were for the number of ranks that the run began with.
+void Resolver::resolve_resumed_batch() {
+  const ResumedBatch& resumed = *options_.resumed;
+  if (resumed.train == 0) {
+    for (const char* key : {train_key, micro_key, steps_key}) values_[key] = 1;
+    return;
+  }
+  const auto told = [&](const char* key) {
+    return set_on_command_line(key) && known({key}) ? get<std::int64_t>(key) : 0;
+  };
+  const std::int64_t train = told(train_key) != 0 ? told(train_key) : resumed.train;
+  const std::int64_t micro = told(micro_key) != 0 ? told(micro_key) : resumed.micro;
+  if (train % micro != 0) {
+    problem(told(micro_key) != 0 ? micro_key : train_key, "the run goes on with train_batch_size " + text(train) +
+                                                              " in micro-batches of " + text(micro) +
+                                                              nearest_multiples(train, micro));
+    return;
+  }
+  const std::int64_t micro_batches = train / micro;
+  const std::int64_t least = (micro_batches + world_size_ - 1) / world_size_;
+  if (told(steps_key) != 0 && told(steps_key) != least) {
+    problem(steps_key, "found " + text(told(steps_key)) + ", but the run goes on with " + text(micro_batches) +
+                           " micro-batches a step, on " + text(world_size_) + " ranks in " + text(least) +
+                           " micro-steps: remove it, or set train_micro_batch_size_per_gpu");
+    return;
+  }
+  if (micro_batches % world_size_ != 0) {
+    const std::int64_t idle = least * world_size_ - micro_batches;
+    notices_.push_back(text(micro_batches) + " micro-batches a step on " + text(world_size_) +
+                       " ranks: in the last of " + text(least) + " micro-steps " + text(idle) +
+                       (idle == 1 ? " rank has none and only takes" : " ranks have none and only take") +
+                       " part in what the others gather and reduce");
+  }
+  values_[train_key] = train;
+  values_[micro_key] = micro;
+  values_[steps_key] = least;
+}
+
 void Resolver::resolve_batch() {
   for (const char* key : {train_key, micro_key, steps_key}) {
     if (checked_.wrong.contains(key)) return;
   }
+  if (options_.resumed) return resolve_resumed_batch();
   const auto value = [&](const char* key) { return known({key}) ? get<std::int64_t>(key) : 0; };
   std::int64_t train = value(train_key);
   std::int64_t micro = value(micro_key);

@@ -191,6 +191,11 @@ void Resolver::resolve_formats() {
       notice(wire_key, "fp16 without loss scaling: gradients below 6e-8 become 0, those above 65504 end the run");
     }
   }
+  // Sums are kept as they were, or the number of micro-steps would decide anew.
+  if (options_.resumed && !given(sum_key) && !checked_.wrong.contains(sum_key)) {
+    const std::string& before = options_.resumed->grad_accum_dtype;
+    if (before == "fp32" || before == training) values_[sum_key] = before;
+  }
   if (known({sum_key.c_str()})) {
     const auto sum = get<std::string>(sum_key);
     if (sum != "fp32" && sum != training) {

@@ -164,8 +164,10 @@ void Resolver::tell_idle_keys() {
   if (is("model.type", "gpt") && is("data.type", "synthetic") && differs_from_default("training.sample_prompt")) {
     notice("training.sample_prompt", "has no effect: synthetic tokens stand for no text");
   }
-  if (differs_from_default("training.checkpoints_to_keep")) {
-    notice("training.checkpoints_to_keep", "has no effect: this version writes no checkpoints yet");
+  if (known({"training.checkpoint_in_background", "training.checkpoint_interval"}) &&
+      get<bool>("training.checkpoint_in_background") && get<std::int64_t>("training.checkpoint_interval") == 0) {
+    notice("training.checkpoint_in_background",
+           "has no effect: training.checkpoint_interval is 0, so checkpoints are written on a signal alone");
   }
   if (differs_from_default("training.eval_steps") && known({"training.eval_interval"}) &&
       get<std::int64_t>("training.eval_interval") == 0) {

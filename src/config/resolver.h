@@ -24,6 +24,8 @@ class Resolver {
  private:
   // Each resolves the "auto" of its keys, fills computed defaults and reports contradictions.
   void resolve_batch();
+  void resolve_resumed_batch();
+  bool set_on_command_line(const std::string& path) const;
   void resolve_precision();
   void tell_unused_sections();
   void refuse_several_precisions(const std::vector<std::string>& enabled);

@@ -66,8 +66,11 @@ constexpr const char* name_of(AccumulationOrder order) {
   return order == AccumulationOrder::local ? "local" : "global";
 }
 
-struct BatchSettings {  // train = micro * accumulation * world size
+// train = micro * J. The J micro-batches of a step are dealt out to N ranks in turn, in accumulation = ceil(J / N)
+// micro-steps; J is a multiple of N unless a run goes on with another number of ranks than it began with.
+struct BatchSettings {
   std::int64_t train = 0, micro = 0, accumulation = 0;
+  std::int64_t micro_batches() const { return train / micro; }  // J
 };
 
 struct OptimizerSettings {
@@ -148,7 +151,7 @@ struct ZeroSettings {
   std::int64_t param_persistence_threshold = 0;  // elements, per segment
 };
 
-// Stops a run whose validation loss has not improved for a while (train/early_stopping.h).
+// Stops a run whose validation loss has not improved for a while (optim/early_stopping.h).
 struct EarlyStoppingSettings {
   std::int64_t patience = 0;  // evaluations in a row without improvement; 0: never stops
   double min_delta = 0.0;     // an improvement is more than this
@@ -171,6 +174,7 @@ struct TrainingSettings {
   EarlyStoppingSettings early_stopping;
   SpikeGuardSettings spike_guard;
   std::int64_t checkpoint_interval = 0, checkpoints_to_keep = 2;
+  bool checkpoint_in_background = false;
   std::string output_dir;                                            // absolute
   std::string sample_prompt;                                         // gpt: empty: no sample at the end
   AccumulationOrder accumulation_order = AccumulationOrder::global;  // asked for: order_in_effect()

@@ -43,6 +43,15 @@ void write_file_atomically(const std::string& path, std::string_view text) {
   fail("write", path, error);
 }
 
+void sync_directory(const std::string& path) {
+  const int directory = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) fail("open", path, errno);
+  int error = ::fsync(directory) != 0 ? errno : 0;
+  if (error == EINVAL || error == ENOTSUP) error = 0;  // a file system that has no such thing
+  ::close(directory);
+  if (error != 0) fail("sync", path, error);
+}
+
 LineFile::LineFile(const std::string& path) : path_(path) {
   file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file_ < 0) fail("open", path, errno);

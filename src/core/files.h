@@ -9,6 +9,9 @@ namespace zt {
 // Writes to a temporary name beside `path`, syncs, renames. RunError with path and reason ("No space left on device").
 void write_file_atomically(const std::string& path, std::string_view text);
 
+// Waits until the disk has the names that a directory holds: a rename is lasting after that. RunError.
+void sync_directory(const std::string& path);
+
 // A file of lines, appended to. A line that cannot be written whole is taken back; then RunError. Lines of one call
 // before it stay.
 class LineFile {

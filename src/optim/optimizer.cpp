@@ -24,6 +24,10 @@ class ElementwiseOptimizer : public Optimizer {
 class Adam final : public ElementwiseOptimizer {
  public:
   using ElementwiseOptimizer::ElementwiseOptimizer;
+  std::vector<std::string> moment_names() const override {
+    if (settings_.amsgrad) return {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"};
+    return {"exp_avg", "exp_avg_sq"};
+  }
   std::vector<float> initial_moments() const override {
     return std::vector<float>(settings_.amsgrad ? 3 : 2, 0.0F);  // mean, mean of squares, the latter's maximum
   }
@@ -62,6 +66,10 @@ class Adam final : public ElementwiseOptimizer {
 class Sgd final : public ElementwiseOptimizer {
  public:
   using ElementwiseOptimizer::ElementwiseOptimizer;
+  std::vector<std::string> moment_names() const override {
+    if (settings_.momentum == 0.0) return {};
+    return {"momentum_buffer"};
+  }
   std::vector<float> initial_moments() const override {
     return std::vector<float>(settings_.momentum != 0.0 ? 1 : 0, 0.0F);
   }
@@ -87,6 +95,7 @@ class Sgd final : public ElementwiseOptimizer {
 class Adagrad final : public ElementwiseOptimizer {
  public:
   using ElementwiseOptimizer::ElementwiseOptimizer;
+  std::vector<std::string> moment_names() const override { return {"sum"}; }
   std::vector<float> initial_moments() const override {
     return {static_cast<float>(settings_.initial_accumulator_value)};
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "config/settings.h"
@@ -37,6 +38,8 @@ class Optimizer {
   virtual ~Optimizer() = default;
   // The moments kept per parameter (averages and sums of past gradients): the value that each starts from.
   virtual std::vector<float> initial_moments() const = 0;
+  // Their names, as PyTorch has them: files carry them.
+  virtual std::vector<std::string> moment_names() const = 0;
   int moments() const { return static_cast<int>(initial_moments().size()); }
   // Sums that need whole tensors; nothing for element-wise optimizers.
   virtual void statistics(Device& device, std::span<const OptimizerPiece> pieces, const OptimizerStep& step) = 0;

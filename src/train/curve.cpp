@@ -4,6 +4,7 @@
 #include <bit>
 #include <mutex>
 
+#include "checkpoint/saver.h"
 #include "comm/threads.h"
 #include "core/errors.h"
 #include "device/lazy_device.h"
@@ -32,7 +33,11 @@ Curve run_rank(Settings settings, const Dataset& dataset, Communicator& host, co
   Device& device = options.lazy || options.compute_late ? static_cast<Device&>(lazy) : compute.device();
 
   Session session(settings, device, communicator, dataset.training.get(), dataset.validation.get());
-  session.initialize();
+  if (options.resume_from.empty()) {
+    session.initialize();
+  } else {
+    session.load(options.resume_from);
+  }
   const auto add = [&](const StepOutcome& outcome) {
     curve.steps.push_back({outcome.loss, outcome.grad_norm, outcome.scale, outcome.decision.verdict != Verdict::apply,
                            outcome.decision.reason, static_cast<std::int64_t>(outcome.retried_scales.size())});
@@ -46,10 +51,27 @@ Curve run_rank(Settings settings, const Dataset& dataset, Communicator& host, co
   while (goes_on && session.unread() > 0) goes_on = add(session.read_step());
   if (settings.training.eval_interval > 0) curve.validation_loss = session.evaluate().loss;
   curve.checksum = session.weights_checksum();
+  if (!options.save_to.empty()) {
+    session.wait_for_device();
+    Manifest manifest;
+    manifest.program = "curve";
+    manifest.step = session.steps().attempted;
+    manifest.world_size = communicator.size();
+    manifest.stage = settings.zero.stage;
+    manifest.precision = settings.precision.preset;
+    manifest.progress = session.progress();
+    manifest.weights_checksum = curve.checksum;
+    manifest.data_samples = dataset.training->samples();
+    manifest.config = nlohmann::ordered_json::object();
+    Saver saver(session.engine(), session.states(), session.optimizer().moment_names(),
+                {.checkpoints = options.save_to, .snapshot = session.checkpoint_snapshot()});
+    saver.save(manifest);
+    saver.finish();
+  }
   curve.held = device.ledger().current();
   curve.padding = device.ledger().padding();
   for (const CollectiveCount& count : communicator.counts().training) curve.elements_sent += count.elements;
-  curve.elements_planned = planned_elements(curve.plan, session.steps());
+  curve.elements_planned = planned_elements(curve.plan, session.steps_here());
   curve.counts = communicator.counts();
   return curve;
 }

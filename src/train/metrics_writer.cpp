@@ -34,7 +34,7 @@ void append_step_line(std::string& out, const StepRecord& record) {
   if (record.skip_reason != SkipReason::none) line.text("skip_reason", name_of(record.skip_reason));
   if (record.retries > 0) line.integer("retries", record.retries);
   line.integer("samples", record.samples);
-  if (record.counts_tokens) line.integer("tokens", record.step * record.positions_per_step);
+  if (record.counts_tokens) line.integer("tokens", record.positions);
   number("step_seconds", record.seconds);
   number(record.counts_tokens ? "tokens_per_second" : "samples_per_second",
          static_cast<double>(record.positions_per_step) / record.seconds);

@@ -20,8 +20,8 @@ struct StepRecord {
   std::int64_t step = 0;
   double loss = 0.0, grad_norm = 0.0, learning_rate = 0.0, loss_scale = 1.0;
   SkipReason skip_reason = SkipReason::none;  // none: it was applied
-  std::int64_t retries = 0, samples = 0;
-  std::int64_t positions_per_step = 0;
+  std::int64_t retries = 0, samples = 0;      // since training began
+  std::int64_t positions = 0, positions_per_step = 0;
   bool counts_tokens = false;  // positions are tokens, or else samples
   double seconds = 0.0;
 };

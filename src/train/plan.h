@@ -10,10 +10,9 @@
 #include "core/memory.h"
 #include "device/operations.h"
 #include "model/parameter_access.h"
+#include "optim/progress.h"
 
 namespace zt {
-
-struct StepCounts;  // train/session.h
 
 struct Plan {
   int ranks = 1;

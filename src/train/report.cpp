@@ -76,9 +76,15 @@ std::vector<std::string> start_block(const Settings& settings, const Plan& plan,
                     " frozen (model.freeze), without gradients and optimizer states");
   }
   lines.push_back("data       " + data);
-  lines.push_back("batch      " + std::to_string(batch.train) + " = " + std::to_string(batch.micro) +
-                  " a micro-batch x " + std::to_string(batch.accumulation) + " accumulated x " +
-                  std::to_string(plan.ranks) + " rank(s)");
+  if (batch.micro_batches() % plan.ranks == 0) {
+    lines.push_back("batch      " + std::to_string(batch.train) + " = " + std::to_string(batch.micro) +
+                    " a micro-batch x " + std::to_string(batch.accumulation) + " accumulated x " +
+                    std::to_string(plan.ranks) + " rank(s)");
+  } else {
+    lines.push_back("batch      " + std::to_string(batch.train) + " = " + std::to_string(batch.micro) +
+                    " a micro-batch x " + std::to_string(batch.micro_batches()) + ", dealt out to " +
+                    std::to_string(plan.ranks) + " ranks in " + std::to_string(batch.accumulation) + " micro-steps");
+  }
   if (samples % batch.train != 0) {
     lines.push_back("           an epoch of " + with_separators(samples) + " samples is " +
                     fixed(static_cast<double>(samples) / static_cast<double>(batch.train), 2) +

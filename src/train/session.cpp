@@ -5,6 +5,12 @@
 #include <chrono>
 #include <cmath>
 
+#include "checkpoint/checksum.h"
+#include "checkpoint/load_state.h"
+#include "checkpoint/saver.h"
+#include "comm/agree.h"
+#include "train/idle_pass.h"
+
 namespace zt {
 
 namespace {
@@ -67,6 +73,13 @@ Session::Session(const Settings& settings, Device& device, Communicator& communi
   }
   if (settings.training.report_delay > 0) delayed_ = std::make_unique<DelayedSteps>(device);
   feeder_ = std::make_unique<BatchFeeder>(device, sample_shape(settings.model), micro);
+  if (settings.training.checkpoint_in_background && settings.training.checkpoint_interval > 0) {
+    const std::int64_t bytes = owned_state_bytes(*engine_, *states_, optimizer_->moments());
+    // On a CPU the host's memory is the device's, and counts.
+    checkpoint_snapshot_ = settings.device.type == "cuda"
+                               ? device.allocate_host(bytes, "checkpoint snapshot")
+                               : device.allocate(bytes, MemoryCategory::workspace, "checkpoint snapshot");
+  }
 }
 
 void Session::initialize() {
@@ -76,23 +89,65 @@ void Session::initialize() {
   device_.synchronize(Stream::gather);
 }
 
+std::vector<std::string> Session::load(const std::string& checkpoint) {
+  communicator_.set_purpose(Purpose::control);
+  std::unique_ptr<NativeCheckpoint> source;
+  all_or_none<RunError>(communicator_, [&] { source = std::make_unique<NativeCheckpoint>(checkpoint); });
+  std::vector<std::string> missing = load_state(*engine_, *states_, *source, optimizer_->moment_names());
+  device_.synchronize(Stream::compute);
+  device_.synchronize(Stream::gather);
+  const Manifest& manifest = source->manifest();
+  TrainingProgress progress = manifest.progress;
+  // A format that needed no scale says nothing of the one that this format needs.
+  if (manifest.precision != settings_.precision.preset && !precision_preset(manifest.precision).scales_loss())
+    progress.gate.scaler = gate_.state().scaler;
+  set_progress(progress);
+  // Other formats hold other values.
+  const std::uint64_t checksum = weights_checksum();
+  if (manifest.precision == settings_.precision.preset && checksum != manifest.weights_checksum) {
+    fail_together<RunError>(communicator_, checkpoint + ": the weights have another checksum than the manifest says: " +
+                                               checksum_text(checksum) + ", not " +
+                                               checksum_text(manifest.weights_checksum));
+  }
+  return missing;
+}
+
 std::int64_t Session::losses_per_step() const {
   if (!training_ || steps_.attempted == 0) return positions_per_step();
   return training_->valid(first_sample());
 }
 
-std::int64_t Session::positions_per_step() const {
-  return settings_.batch.train * sample_shape(settings_.model).losses();
-}
+std::int64_t Session::positions_per_step() const { return settings_.batch.train * positions_per_sample(); }
+
+std::int64_t Session::positions_per_sample() const { return sample_shape(settings_.model).losses(); }
 
 std::int64_t Session::micro_batch_of(std::int64_t k) const { return k * communicator_.size() + communicator_.rank(); }
 
-std::int64_t Session::first_sample() const { return (steps_.attempted - 1) * settings_.batch.train; }
+std::int64_t Session::first_sample() const { return samples() - settings_.batch.train; }
+
+StepCounts Session::steps_here() const {
+  StepCounts here = steps_;
+  here.attempted -= before_.attempted;
+  here.applied -= before_.applied;
+  here.skipped -= before_.skipped;
+  here.retried -= before_.retried;
+  for (std::size_t reason = 0; reason < skip_reason_count; ++reason)
+    here.skipped_for.at(reason) -= before_.skipped_for.at(reason);
+  return here;
+}
+
+TrainingProgress Session::progress() const { return {steps_, gate_.state(), samples()}; }
+
+void Session::set_progress(const TrainingProgress& progress) {
+  steps_ = before_ = progress.steps;
+  gate_.set_state(progress.gate);
+  samples_before_ = progress.samples;
+}
 
 // The micro-steps of the step that steps_.attempted counts: micro-batch j = k N + r of the global batch for k = 0 ...
 void Session::run_micro_steps(Device& device, double scale, Purpose purpose) {
   const BatchSettings& batch = settings_.batch;
-  const std::int64_t micro_batches = batch.accumulation * communicator_.size();
+  const std::int64_t micro_batches = batch.micro_batches();
   const StepInfo step{
       settings_.training.seed, steps_.attempted,
       static_cast<float>(scale * static_cast<double>(micro_batches) / static_cast<double>(losses_per_step()))};
@@ -100,6 +155,11 @@ void Session::run_micro_steps(Device& device, double scale, Purpose purpose) {
   engine_->begin_step();
   sums_->clear();
   for (std::int64_t k = 0; k < batch.accumulation; ++k) {
+    if (micro_batch_of(k) >= micro_batches) {
+      engine_->begin_micro_step(k);
+      run_idle_micro_step(device, *engine_, *model_);
+      continue;
+    }
     DeviceBatch micro_batch;
     {
       const Stopwatch watch(seconds_.data_wait);
@@ -113,7 +173,7 @@ void Session::run_micro_steps(Device& device, double scale, Purpose purpose) {
     {
       // While the device is at work: the next one, of this step or of the next.
       const Stopwatch watch(seconds_.data_wait);
-      const bool last = k + 1 == batch.accumulation;
+      const bool last = micro_batch_of(k + 1) >= micro_batches;
       feeder_->prefetch(training_.get(), first_sample() + (last ? batch.train : 0), micro_batch_of(last ? 0 : k + 1));
     }
     const PhaseClock::Span span(clock_, seconds_.backward);
@@ -129,7 +189,7 @@ FinishContext Session::finish_context() {
           gate_,
           *sums_,
           settings_.gradient_clipping,
-          settings_.batch.accumulation * communicator_.size(),
+          settings_.batch.micro_batches(),
           static_cast<double>(losses_per_step()),
           settings_.optimizer.decay_biases,
           settings_.optimizer.decay_norms};
@@ -195,8 +255,8 @@ StepOutcome Session::read_step() {
   clock_.settle(clocked_.front());
   clocked_.pop_front();
   if (outcome.decision.verdict != Verdict::apply) {
+    steps_.applied -= steps_.attempted - outcome.step + 1;
     steps_.attempted = outcome.step;
-    steps_.applied = outcome.step - 1;
     ++steps_.skipped;
     ++steps_.skipped_for.at(static_cast<std::size_t>(outcome.decision.reason));
   }

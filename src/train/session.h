@@ -17,6 +17,7 @@
 #include "device/device.h"
 #include "model/model.h"
 #include "optim/optimizer.h"
+#include "optim/progress.h"
 #include "optim/schedule.h"
 #include "optim/update_gate.h"
 #include "train/batch_feeder.h"
@@ -34,13 +35,6 @@ struct PhaseSeconds {
   double forward = 0.0, backward = 0.0, optimizer = 0.0, data_wait = 0.0;
 };
 
-// Steps since training began.
-struct StepCounts {
-  std::int64_t attempted = 0, applied = 0, skipped = 0;
-  std::int64_t retried = 0;  // passes over a batch that were run again; no steps of their own
-  std::array<std::int64_t, skip_reason_count> skipped_for{};  // by SkipReason
-};
-
 struct EvaluationResult {
   double loss = 0.0;               // mean over all that counts
   std::optional<double> accuracy;  // of classifications
@@ -55,6 +49,9 @@ class Session {
           const Source* validation);
 
   void initialize();
+  // In place of initialize(): weights, moments and progress of a checkpoint. Returns the optimizer's moments that it
+  // lacks. All ranks; errors as of load_state() (checkpoint/load_state.h).
+  std::vector<std::string> load(const std::string& checkpoint);
 
   // One attempted step: A micro-steps and finish_step, more than once where the gate asks for a retry: with the same
   // samples and the same dropout. The votes of all ranks come back summed in the outcome.
@@ -86,6 +83,16 @@ class Session {
   const Precision& precision() const { return precision_; }
   const Layout& layout() const { return *layout_; }
   const StepCounts& steps() const { return steps_; }
+  StepCounts steps_here() const;  // those of this session alone
+  // Samples that the attempted steps have consumed since training began; those up to a step of this session.
+  std::int64_t samples() const { return samples_after(steps_.attempted); }
+  std::int64_t samples_after(std::int64_t step) const {
+    return samples_before_ + (step - before_.attempted) * settings_.batch.train;
+  }
+  // No step may be unread.
+  TrainingProgress progress() const;
+  // A run that goes on from there.
+  void set_progress(const TrainingProgress& progress);
   // Complete up to the last call of train_step's decision; wait_for_device() makes it complete.
   const PhaseSeconds& seconds() const { return seconds_; }
   void wait_for_device();
@@ -94,12 +101,16 @@ class Session {
   const Model& model() const { return *model_; }
   Engine& engine() { return *engine_; }
   StateStore& states() { return *states_; }
+  // Memory of the host for a copy of what this rank owns (training.checkpoint_in_background); null: not asked for.
+  const Buffer* checkpoint_snapshot() const { return checkpoint_snapshot_ ? &checkpoint_snapshot_ : nullptr; }
   const Optimizer& optimizer() const { return *optimizer_; }
   Communicator& communicator() { return communicator_; }
   // Losses that count in the step attempted last, over all ranks: tokens or rows. Its mean loss is the sum over this.
   std::int64_t losses_per_step() const;
   // Positions of sequences, or rows, that a step runs through the model, over all ranks: masked ones included.
   std::int64_t positions_per_step() const;
+  // The same of a sample.
+  std::int64_t positions_per_sample() const;
   // Which tensor an address belongs to, in words.
   std::string tensor_at(const void* address) const;
 
@@ -122,13 +133,15 @@ class Session {
   UpdateGate gate_;
   std::unique_ptr<StepSums> sums_;
   std::unique_ptr<DelayedSteps> delayed_;  // null: outcomes are known at once
-  Buffer checksum_;
+  Buffer checksum_, checkpoint_snapshot_;
   std::unique_ptr<Loader> training_, validation_;
   std::unique_ptr<BatchFeeder> feeder_;
   PhaseClock clock_;
   std::deque<std::int64_t> clocked_;  // spans that are over with each unread step
   std::vector<float> host_logits_;
   StepCounts steps_;
+  StepCounts before_;  // of the training that this session goes on with
+  std::int64_t samples_before_ = 0;
   PhaseSeconds seconds_;
 };
 

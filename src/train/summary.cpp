@@ -56,7 +56,7 @@ namespace {
 bool counts_tokens(const Session& session) { return session.settings().model.type == "gpt"; }
 
 Json communication_json(const Session& session, const Plan& plan, const CommunicationCounts& counts) {
-  const StepCounts& steps = session.steps();
+  const StepCounts steps = session.steps_here();
   const double per =
       static_cast<double>(std::max<std::int64_t>(1, steps.attempted)) * static_cast<double>(plan.parameters);
   std::int64_t sent = 0;
@@ -154,6 +154,8 @@ Json make_summary(const Session& session, const Plan& plan, const RunRecord& rec
   throughput["utilization"] = record.product_rate > 0.0 ? flops / record.product_rate : 0.0;
   summary["throughput"] = std::move(throughput);
 
+  summary["checkpoints"] = {{"written", record.checkpoints}, {"seconds_waited", record.checkpoint_seconds}};
+
   const PhaseSeconds& seconds = session.seconds();
   double exposed = 0.0;
   for (const CollectiveCount& count : counts.training) exposed += count.seconds;
@@ -173,7 +175,8 @@ StepRecord step_record(const Session& session, const StepOutcome& outcome, doubl
           .loss_scale = outcome.scale,
           .skip_reason = outcome.decision.reason,
           .retries = static_cast<std::int64_t>(outcome.retried_scales.size()),
-          .samples = outcome.step * session.settings().batch.train,
+          .samples = session.samples_after(outcome.step),
+          .positions = session.samples_after(outcome.step) * session.positions_per_sample(),
           .positions_per_step = session.positions_per_step(),
           .counts_tokens = counts_tokens(session),
           .seconds = seconds};

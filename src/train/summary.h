@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "train/early_stopping.h"
+#include "optim/early_stopping.h"
 #include "train/metrics_writer.h"
 #include "train/plan.h"
 #include "train/session.h"
@@ -37,7 +37,9 @@ struct RunRecord {
   std::optional<BestEvaluation> best;
   std::optional<std::uint64_t> weights_checksum;
   StepTimes step_times;
-  double product_rate = 0.0;  // multiplications and additions a second
+  std::int64_t checkpoints = 0;     // written
+  double checkpoint_seconds = 0.0;  // that the training has waited for them
+  double product_rate = 0.0;        // multiplications and additions a second
   double startup_seconds = 0.0, train_seconds = 0.0;
   std::string instruction_set;
   std::string gpu;                           // its name; empty on the CPU

@@ -7,6 +7,8 @@
 #include <optional>
 #include <thread>
 
+#include "checkpoint/directory.h"
+#include "checkpoint/saver.h"
 #include "comm/agree.h"
 #include "core/errors.h"
 #include "core/files.h"
@@ -14,13 +16,14 @@
 #include "core/process.h"
 #include "core/random.h"
 #include "device/cpu/instruction_set.h"
+#include "optim/early_stopping.h"
 #include "train/agreements.h"
 #include "train/compute.h"
 #include "train/console.h"
 #include "train/diagnosis.h"
-#include "train/early_stopping.h"
 #include "train/product_rate.h"
 #include "train/report.h"
+#include "train/resume.h"
 #include "train/session.h"
 #include "train/step_lines.h"
 #include "train/summary.h"
@@ -44,9 +47,13 @@ class Trainer {
   std::int64_t steps_to_run() const;
   void start();
   void leave_no_trace();
+  void set_up_state();
   void steps();
   void after_step(const StepOutcome& outcome);
   void evaluate();
+  void save();
+  void finish_saving();
+  Manifest describe();
   void say_why_it_ends();
   void finish();
   [[noreturn]] void fail(const StepOutcome& outcome);
@@ -65,13 +72,14 @@ class Trainer {
   ComputeChoice choice_;
   std::unique_ptr<Compute> compute_;
   std::unique_ptr<Session> session_;
+  std::unique_ptr<Saver> saver_;
   Console console_;
   std::unique_ptr<MetricsWriter> metrics_;
   RunRecord record_;
   EarlyStopping early_stopping_;
   bool stops_early_ = false;
   SkipReason last_skip_reason_ = SkipReason::none;
-  std::int64_t last_evaluated_ = -1;
+  std::int64_t last_evaluated_ = -1, last_saved_ = -1;
   int stop_signal_ = 0;
   Clock::time_point step_began_;
 };
@@ -115,11 +123,15 @@ std::int64_t Trainer::steps_to_run() const {
 void Trainer::start() {
   const Settings& settings = config_.settings;
   const std::string& directory = settings.training.output_dir;
+  if (options_.resume_point) {
+    all_or_none(communicator_, [&] { require_same_model(options_.resume_point->manifest, config_, dataset_); });
+  }
   const auto start_records = [&] {
     if (!first_rank()) return;
     console_ = Console(directory + "/train.log", options_.quiet, options_.verbose);
     metrics_ = std::make_unique<MetricsWriter>(directory + "/metrics.jsonl");
-    if (options_.resume) metrics_->append_line(R"({"kind": "resume", "step": 0})");
+    if (options_.resume || options_.resume_point)
+      metrics_->append_line(json_text(resume_record(options_, communicator_.size(), settings.zero.stage)));
     write_file_atomically(directory + "/config.resolved.json", config_.json.dump(2) + "\n");
   };
   all_or_none(communicator_, start_records);
@@ -139,10 +151,7 @@ void Trainer::start() {
   plan_.operations = {};
   session_ = std::make_unique<Session>(settings, compute_->device(), compute_->communicator(), dataset_.training.get(),
                                        dataset_.validation.get());
-  session_->initialize();
-
-  if (options_.resume)
-    console_.say("notice: --resume: no finished checkpoint in " + directory + ", starting from the beginning");
+  set_up_state();
   for (const std::string& notice : config_.notices) console_.say("notice: " + notice);
   for (const std::string& notice : dataset_.notices) console_.say("notice: " + notice);
   for (const std::string& notice : choice_.notices) console_.say("notice: " + notice);
@@ -176,6 +185,51 @@ void Trainer::start() {
   if (settings.training.eval_interval > 0 && dataset_.validation == nullptr) {
     console_.warn("training.eval_interval is set but data.validation_fraction leaves nothing to evaluate on");
   }
+}
+
+// Weights, moments and all else that the first step starts from.
+void Trainer::set_up_state() {
+  const TrainingSettings& training = config_.settings.training;
+  const std::string checkpoints = training.output_dir + "/checkpoints";
+  saver_ = std::make_unique<Saver>(
+      session_->engine(), session_->states(), session_->optimizer().moment_names(),
+      SaverOptions{.checkpoints = checkpoints,
+                   .keep = training.checkpoints_to_keep,
+                   .snapshot = session_->checkpoint_snapshot(),
+                   .tokenizer_name = dataset_.tokenizer ? std::string(dataset_.tokenizer->name()) : "",
+                   .tokenizer_definition = dataset_.tokenizer && first_rank() ? dataset_.tokenizer->definition() : ""});
+  if (training.checkpoint_interval > 0) {
+    all_or_none(communicator_, [&] {
+      const std::string problem = first_rank() ? saver_->lacks_room() : "";
+      if (!problem.empty()) throw UserError("training.checkpoint_interval: " + problem);
+    });
+  }
+  for (const std::string& notice : options_.resume_notices) console_.say("notice: " + notice);
+  if (!options_.resume_point) {
+    session_->initialize();
+    if (options_.resume) {
+      console_.say("notice: --resume: no finished checkpoint in " + training.output_dir +
+                   ", starting from the beginning");
+    }
+    return;
+  }
+  const ResumePoint& point = *options_.resume_point;
+  std::vector<std::string> missing;
+  try {
+    missing = session_->load(point.directory);
+  } catch (const RunError& error) {
+    throw RunError(error.what() + point.offer);
+  }
+  early_stopping_.set_state(point.manifest.early_stopping);
+  record_.best = early_stopping_.best();
+  record_.loss = point.manifest.loss;
+  record_.validation_loss = point.manifest.validation_loss;
+  if (point.same_run) last_saved_ = point.manifest.step;
+  std::vector<std::string> aside;
+  all_or_none(communicator_, [&] {
+    if (first_rank() && point.same_run) aside = set_aside_after(checkpoints, point.manifest.step);
+  });
+  for (const std::string& line : resume_lines(point, config_, dataset_, missing, aside)) console_.say(line);
 }
 
 // Of a run that has not begun nothing is left that would look like one.
@@ -244,12 +298,16 @@ void Trainer::steps() {
     if (session_->unread() == 0) step_began_ = Clock::now();
     const auto outcome = session_->advance(vote_for(options_.stop_signal ? options_.stop_signal() : 0));
     if (outcome) after_step(*outcome);
+    saver_->check();
     const bool evaluates = training.eval_interval > 0 && session_->steps().attempted % training.eval_interval == 0;
-    if (evaluates || stop_signal_ != 0 || session_->steps().attempted == total) {
+    const bool saves =
+        training.checkpoint_interval > 0 && session_->steps().attempted % training.checkpoint_interval == 0;
+    if (evaluates || saves || stop_signal_ != 0 || session_->steps().attempted == total) {
       while (session_->unread() > 0) after_step(session_->read_step());
     }
     if (stop_signal_ != 0) return;
     if (evaluates) evaluate();
+    if (saves) save();
     if (stops_early_) return;
   }
 }
@@ -303,14 +361,52 @@ void Trainer::evaluate() {
   record_.best = early_stopping_.best();
 }
 
+// All ranks, after a step whose outcome is known.
+void Trainer::save() {
+  const std::int64_t step = session_->steps().attempted;
+  if (step == last_saved_) return;
+  session_->wait_for_device();
+  saver_->save(describe());
+  last_saved_ = step;
+  record_.checkpoints = saver_->saved();
+  record_.checkpoint_seconds = saver_->seconds_waited();
+  console_.say("step " + std::to_string(step) + "  checkpoint " + checkpoint_name(step) +
+               (session_->checkpoint_snapshot() != nullptr ? " is being written" : " written"));
+}
+
+// A run that ends leaves its last state where it writes any, and a stopped one always.
+void Trainer::finish_saving() {
+  if (stop_signal_ != 0 || config_.settings.training.checkpoint_interval > 0) save();
+  saver_->finish();
+  record_.checkpoint_seconds = saver_->seconds_waited();
+}
+
+Manifest Trainer::describe() {
+  const Settings& settings = config_.settings;
+  Manifest manifest;
+  manifest.program = options_.program;
+  manifest.step = session_->steps().attempted;
+  manifest.world_size = communicator_.size();
+  manifest.stage = settings.zero.stage;
+  manifest.precision = settings.precision.preset;
+  manifest.progress = session_->progress();
+  manifest.early_stopping = early_stopping_.state();
+  if (record_.loss && std::isfinite(*record_.loss)) manifest.loss = record_.loss;
+  if (record_.validation_loss && std::isfinite(*record_.validation_loss))
+    manifest.validation_loss = record_.validation_loss;
+  manifest.weights_checksum = session_->weights_checksum();
+  manifest.data_samples = dataset_.training->samples();
+  manifest.config = config_.json;
+  return manifest;
+}
+
 // Why the steps have come to their end, for summary.json; what is out of the ordinary is said, too.
 void Trainer::say_why_it_ends() {
   const TrainingSettings& training = config_.settings.training;
   if (stop_signal_ != 0) {
     record_.stop_reason = "signal";
     console_.say("stopped by signal " + std::to_string(stop_signal_) + " after step " +
-                 std::to_string(session_->steps().attempted) +
-                 "; this version writes no checkpoints, the weights are gone");
+                 std::to_string(session_->steps().attempted) + ", with a checkpoint: --resume goes on from there");
   } else if (stops_early_) {
     record_.stop_reason = "early_stopping";
     console_.say(early_stopping_line(session_->steps().attempted, training.early_stopping));
@@ -326,11 +422,12 @@ void Trainer::finish() {
   say_why_it_ends();
   if (stop_signal_ == 0 && settings.training.eval_interval > 0 && last_evaluated_ != session_->steps().attempted)
     evaluate();
-  record_.weights_checksum = session_->weights_checksum();
   if (stop_signal_ == 0) {
     const std::string message = not_finite_end(session_->steps().attempted, record_.loss, record_.validation_loss);
     if (!message.empty()) fail_together<RunError>(communicator_, message);
   }
+  finish_saving();
+  record_.weights_checksum = session_->weights_checksum();
   if (stop_signal_ == 0) {
     sample();
     record_.product_rate = measure_product_rate(*session_, compute_->device());

@@ -3,8 +3,11 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "checkpoint/resume_point.h"
 #include "comm/communicator.h"
 #include "config/resolve.h"
 #include "data/source.h"
@@ -15,8 +18,11 @@ namespace zt {
 struct TrainOptions {
   bool quiet = false, verbose = false;
   bool resume = false;                                  // the output directory may hold a run: it is added to
+  std::optional<ResumePoint> resume_point;              // where to go on from; none: from the beginning
   std::chrono::steady_clock::time_point process_start;  // for seconds.startup
   std::function<int()> stop_signal;                     // the signal received so far, or 0
+  std::vector<std::string> resume_notices;              // what the search for it has passed over
+  std::string program = "zerotrain";                    // what checkpoints say that they were written by
   std::string communicator_note;                        // a line about how ranks talk, or ""
 };
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/random.h"
+#include "zero/held_state.h"
 #include "zero/step_parts.h"
 
 namespace zt {
@@ -69,15 +70,8 @@ StepOutcome finish_step(FinishContext& context, std::int64_t applied, const Sche
 }
 
 void visit_weights(Engine& engine, StateStore& states, const VisitWeights& visit) {
-  const Layout& layout = engine.context().layout;
-  for_each_segment(layout, all_segments, [&](int unit, Segment segment) {
-    const auto [begin, end] = engine.updated_range(unit, segment);
-    const TensorView master = is_trained(segment) ? states.borrow(unit, segment).master : TensorView{};
-    const TensorView values = master ? master : engine.resting_parameters(unit, segment);
-    layout.for_each_piece(unit, segment, begin, end, [&](const Piece& piece) {
-      visit(layout.tensor(piece.tensor), piece.tensor_offset, values.part(piece.offset, piece.count));
-    });
-    if (is_trained(segment)) states.give_back(unit, segment);
+  visit_updated_state(engine, states, held_weights, [&](const StateRun& run) {
+    visit(engine.context().layout.tensor(run.tensor), run.offset, run.values);
   });
 }
 
@@ -109,22 +103,13 @@ void initialize_parameters(Engine& engine, StateStore& states, std::uint64_t see
 }
 
 std::uint64_t weights_checksum(Engine& engine, StateStore& states, const Buffer& scratch) {
-  const Layout& layout = engine.context().layout;
   Device& device = engine.context().device;
   device.run(Stream::compute, Fill{.out = {scratch.data(), 2, DType::f32}, .value = 0.0F});
-  for_each_segment(layout, all_segments, [&](int unit, Segment segment) {
-    const auto [begin, end] = engine.slice_range(unit, segment);
-    const auto [held_begin, held_end] = engine.updated_range(unit, segment);
-    const TensorView master = is_trained(segment) ? states.borrow(unit, segment).master : TensorView{};
-    const TensorView values = master ? master : engine.resting_parameters(unit, segment);
-    const std::int64_t offset_in_held = begin - held_begin;
-    layout.for_each_piece(unit, segment, begin, end, [&](const Piece& piece) {
-      device.run(Stream::compute, Checksum{.in = values.part(offset_in_held + piece.offset, piece.count),
-                                           .tensor_index = static_cast<std::uint64_t>(piece.tensor),
-                                           .first_element = piece.tensor_offset,
-                                           .out = scratch.as<std::uint64_t>()});
-    });
-    if (is_trained(segment)) states.give_back(unit, segment);
+  visit_owned_state(engine, states, held_weights, [&](const StateRun& run) {
+    device.run(Stream::compute, Checksum{.in = run.values,
+                                         .tensor_index = static_cast<std::uint64_t>(run.tensor),
+                                         .first_element = run.offset,
+                                         .out = scratch.as<std::uint64_t>()});
   });
   std::uint64_t checksum = 0;
   device.copy(Stream::compute, &checksum, scratch.data(), sizeof(checksum));

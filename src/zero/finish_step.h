@@ -78,9 +78,8 @@ StepOutcome finish_step(FinishContext& context, std::int64_t applied, const Sche
                         std::int64_t vote, const std::function<void()>& decided = {});
 
 // Calls visit for every run of weights that this rank updates (or would, of frozen ones), as precise as they are held:
-// `values` are the elements of `tensor` from
-// `offset` on, in the device's memory. They may be changed once all ranks have stopped gathering what was there (an
-// agreement of all); then publish_weights() makes all ranks see them.
+// `values` are the elements of `tensor` from `offset` on, in the device's memory. They may be changed once all ranks
+// have stopped gathering what was there (an agreement of all); then publish_weights() makes all ranks see them.
 using VisitWeights = std::function<void(const TensorPlace& tensor, std::int64_t offset, TensorView values)>;
 void visit_weights(Engine& engine, StateStore& states, const VisitWeights& visit);
 void publish_weights(Engine& engine, StateStore& states);

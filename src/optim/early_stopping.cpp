@@ -1,4 +1,4 @@
-#include "train/early_stopping.h"
+#include "optim/early_stopping.h"
 
 #include <cmath>
 

@@ -1,0 +1,135 @@
+#include <CLI/CLI.hpp>
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "app/verbs.h"
+#include "checkpoint/checksum.h"
+#include "checkpoint/native.h"
+#include "checkpoint/tensor_statistics.h"
+#include "core/json_text.h"
+
+namespace zt {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  std::string text;
+  for (const std::int64_t extent : shape) text += (text.empty() ? "" : " x ") + std::to_string(extent);
+  return text;
+}
+
+std::string line(const char* format, const char* name, const std::string& value) {
+  std::array<char, 512> text{};
+  std::snprintf(text.data(), text.size(), format, name, value.c_str());
+  return text.data();
+}
+
+std::string megabytes(std::int64_t bytes) {
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%.1f MB", static_cast<double>(bytes) / 1e6);
+  return text.data();
+}
+
+std::string digits(double value) {
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%.4g", value);
+  return text.data();
+}
+
+Json json_of(const TensorStatistics& statistics) {
+  return {{"elements", statistics.elements},    {"mean", statistics.mean},       {"deviation", statistics.deviation},
+          {"smallest", statistics.smallest},    {"largest", statistics.largest}, {"zeros", statistics.zeros},
+          {"not_finite", statistics.not_finite}};
+}
+
+void print_head(const NativeCheckpoint& checkpoint, std::int64_t parameters) {
+  const Manifest& manifest = checkpoint.manifest();
+  const StepCounts& steps = manifest.progress.steps;
+  const auto say = [](const char* name, const std::string& value) { std::puts(line("%-16s %s", name, value).c_str()); };
+  say("checkpoint", checkpoint.directory());
+  say("written by", manifest.program);
+  say("run", std::to_string(manifest.world_size) + (manifest.world_size == 1 ? " rank" : " ranks") + ", stage " +
+                 std::to_string(manifest.stage) + ", " + manifest.precision);
+  say("steps", std::to_string(steps.attempted) + " attempted, " + std::to_string(steps.applied) + " applied, " +
+                   std::to_string(steps.skipped) + " skipped; " + std::to_string(manifest.progress.samples) +
+                   " samples");
+  if (manifest.loss) say("loss", digits(*manifest.loss));
+  if (manifest.validation_loss) say("validation loss", digits(*manifest.validation_loss));
+  say("loss scale", digits(manifest.progress.gate.scaler.scale));
+  say("parameters", std::to_string(parameters) + " in " + std::to_string(manifest.tensors.size()) + " tensors");
+  std::string moments;
+  for (const std::string& moment : manifest.moments) moments += (moments.empty() ? "" : ", ") + moment;
+  say("optimizer", moments.empty() ? "no moments" : moments);
+  if (manifest.tokenizer) say("tokenizer", manifest.tokenizer->name);
+  say("weights", "checksum " + checksum_text(manifest.weights_checksum));
+  say("files", std::to_string(manifest.files.size()) + ", " + megabytes(manifest.bytes()) + ", all checksums fit");
+}
+
+}  // namespace
+
+int inspect(int argc, const char* const* argv) {
+  CLI::App app("Says what a checkpoint holds, and checks every checksum: 1 is returned where one does not fit.",
+               "zerotrain inspect");
+  std::string path;
+  std::string pattern;
+  bool json = false;
+  bool moments = false;
+  app.add_option("--checkpoint,checkpoint", path, "A checkpoint, or a run's directory: its newest")
+      ->type_name("PATH")
+      ->required();
+  app.add_option("--tensors", pattern, "Only tensors whose name has this in it")->type_name("TEXT");
+  app.add_flag("--moments", moments, "The optimizer's moments, too");
+  app.add_flag("--json", json, "As JSON");
+  if (!parse_verb(app, argc, argv)) return 0;
+
+  const NativeCheckpoint checkpoint(find_checkpoint(path));
+  checkpoint.verify();
+  const Manifest& manifest = checkpoint.manifest();
+  std::int64_t parameters = 0;
+  for (const CheckpointTensor& tensor : manifest.tensors) parameters += tensor.count();
+  Json out;
+  if (json) {
+    out = {{"checkpoint", checkpoint.directory()},
+           {"program", manifest.program},
+           {"step", manifest.step},
+           {"world_size", manifest.world_size},
+           {"stage", manifest.stage},
+           {"precision", manifest.precision},
+           {"parameters", parameters},
+           {"bytes", manifest.bytes()},
+           {"weights_checksum", checksum_text(manifest.weights_checksum)},
+           {"moments", manifest.moments},
+           {"tensors", Json::array()}};
+  } else {
+    print_head(checkpoint, parameters);
+    std::printf("\n%-44s %-16s %11s %11s %11s %11s %11s %s\n", "tensor", "shape", "mean", "deviation", "smallest",
+                "largest", "zeros", "not finite");
+  }
+  const std::vector<std::string> kinds = moments ? manifest.kinds() : std::vector<std::string>{weights_kind};
+  for (std::size_t index = 0; index < manifest.tensors.size(); ++index) {
+    const CheckpointTensor& tensor = manifest.tensors[index];
+    if (tensor.name.find(pattern) == std::string::npos) continue;
+    Json entry = {{"name", tensor.name}, {"shape", tensor.shape}, {"trained", tensor.trained}};
+    for (const std::string& kind : kinds) {
+      if (kind != weights_kind && !tensor.trained) continue;
+      const TensorStatistics statistics = statistics_of(checkpoint, kind, static_cast<int>(index));
+      if (json) {
+        entry[kind] = json_of(statistics);
+        continue;
+      }
+      const std::string name = kind == weights_kind ? tensor.name : "  " + kind;
+      std::printf("%-44s %-16s %11.4g %11.4g %11.4g %11.4g %11lld %lld\n", name.c_str(),
+                  shape_text(tensor.shape).c_str(), statistics.mean, statistics.deviation, statistics.smallest,
+                  statistics.largest, static_cast<long long>(statistics.zeros),
+                  static_cast<long long>(statistics.not_finite));
+    }
+    if (json) out["tensors"].push_back(std::move(entry));
+  }
+  if (json) std::puts(json_text(out, 2).c_str());
+  return 0;
+}
+
+}  // namespace zt

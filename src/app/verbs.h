@@ -1,0 +1,25 @@
+// The verbs besides train and prove. Each has a command line of its own and a file of its own.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <span>
+
+namespace zt {
+
+struct Verb {
+  const char* name;
+  const char* help;  // one line, for zerotrain --help
+  // `argv[0]` is the verb. Returns the exit code; errors as UserError and RunError.
+  int (*run)(int argc, const char* const* argv);
+};
+
+std::span<const Verb> verbs();
+const Verb* find_verb(const char* name);  // null: there is none of that name
+
+// Parses a verb's command line. False: its help was asked for and has been printed. UserError.
+bool parse_verb(CLI::App& app, int argc, const char* const* argv);
+
+// Each in a file of its name.
+int inspect(int argc, const char* const* argv);
+
+}  // namespace zt

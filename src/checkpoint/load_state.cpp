@@ -1,0 +1,116 @@
+#include "checkpoint/load_state.h"
+
+#include <algorithm>
+
+#include "checkpoint/stored_type.h"
+#include "comm/agree.h"
+#include "core/errors.h"
+#include "zero/finish_step.h"
+#include "zero/held_state.h"
+
+namespace zt {
+
+namespace {
+
+constexpr std::int64_t staging_elements = std::int64_t{1} << 18;
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  std::string text;
+  for (const std::int64_t extent : shape) text += (text.empty() ? "" : " x ") + std::to_string(extent);
+  return text;
+}
+
+class StateReader {
+ public:
+  StateReader(Engine& engine, StateStore& states, const NativeCheckpoint& checkpoint)
+      : engine_(engine),
+        states_(states),
+        checkpoint_(checkpoint),
+        staging_(engine.context().device.allocate_host(2 * 4 * staging_elements, "checkpoint staging")) {
+    for (const TensorPlace& place : engine.context().layout.tensors())
+      index_.push_back(checkpoint.manifest().tensor_index(place.name));
+  }
+
+  void load(int kind, const std::string& name) const {
+    Device& device = engine_.context().device;
+    auto* const values = staging_.as<float>();
+    void* const raw = values + staging_elements;
+    visit_updated_state(engine_, states_, kind, [&](const StateRun& run) {
+      const int tensor = index_[static_cast<std::size_t>(run.tensor)];
+      // One that was not trained so far has no moments yet.
+      const bool is_held =
+          kind == held_weights || checkpoint_.manifest().tensors[static_cast<std::size_t>(tensor)].trained;
+      if (!is_held) return;
+      auto* to = static_cast<std::byte*>(run.values.data);
+      for (std::int64_t done = 0; done < run.values.count; done += staging_elements) {
+        const std::int64_t count = std::min(staging_elements, run.values.count - done);
+        checkpoint_.read(name, tensor, run.offset + done, count, values);
+        from_floats(values, count, run.values.dtype, raw);
+        const std::int64_t bytes = count * static_cast<std::int64_t>(size_of(run.values.dtype));
+        device.copy(Stream::compute, to, raw, bytes);
+        device.synchronize(Stream::compute);
+        to += bytes;
+      }
+    });
+  }
+
+ private:
+  Engine& engine_;
+  StateStore& states_;
+  const NativeCheckpoint& checkpoint_;
+  Buffer staging_;
+  std::vector<int> index_;  // by the layout's tensors: the checkpoint's
+};
+
+}  // namespace
+
+void require_same_tensors(const Layout& layout, const NativeCheckpoint& checkpoint) {
+  const Manifest& manifest = checkpoint.manifest();
+  std::string differences;
+  int told = 0;
+  const auto tell = [&](const std::string& difference) {
+    if (++told <= 5) differences += "\n  " + difference;
+  };
+  for (const TensorPlace& place : layout.tensors()) {
+    const int index = manifest.tensor_index(place.name);
+    if (index < 0) {
+      tell(place.name + ": " + shape_text(place.shape) + " in the config, missing in the checkpoint");
+      continue;
+    }
+    const auto& shape = manifest.tensors[static_cast<std::size_t>(index)].shape;
+    if (shape != place.shape) {
+      tell(place.name + ": " + shape_text(place.shape) + " in the config, " + shape_text(shape) + " in the checkpoint");
+    }
+  }
+  for (const CheckpointTensor& tensor : manifest.tensors) {
+    const auto& places = layout.tensors();
+    if (std::none_of(places.begin(), places.end(), [&](const auto& place) { return place.name == tensor.name; }))
+      tell(tensor.name + ": " + shape_text(tensor.shape) + " in the checkpoint, missing in the config");
+  }
+  if (told == 0) return;
+  if (told > 5) differences += "\n  and " + std::to_string(told - 5) + " more";
+  throw UserError(checkpoint.directory() + " holds another model than the config describes:" + differences);
+}
+
+std::vector<std::string> load_state(Engine& engine, StateStore& states, const NativeCheckpoint& checkpoint,
+                                    const std::vector<std::string>& moments) {
+  Communicator& communicator = engine.context().communicator;
+  all_or_none(communicator, [&] { require_same_tensors(engine.context().layout, checkpoint); });
+  all_or_none<RunError>(communicator, [&] { checkpoint.verify(communicator.rank(), communicator.size()); });
+  std::vector<std::string> missing;
+  all_or_none<RunError>(communicator, [&] {
+    const StateReader loader(engine, states, checkpoint);
+    loader.load(held_weights, weights_kind);
+    for (std::size_t moment = 0; moment < moments.size(); ++moment) {
+      if (checkpoint.has(moments[moment])) {
+        loader.load(static_cast<int>(moment), moments[moment]);
+      } else {
+        missing.push_back(moments[moment]);
+      }
+    }
+  });
+  publish_weights(engine, states);
+  return missing;
+}
+
+}  // namespace zt

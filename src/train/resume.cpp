@@ -1,0 +1,90 @@
+#include "train/resume.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "checkpoint/checksum.h"
+#include "config/difference.h"
+#include "core/errors.h"
+
+namespace zt {
+
+namespace {
+
+bool is_one_of(const std::string& path, std::initializer_list<std::string_view> names) {
+  return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
+    return path == name || (path.size() > name.size() && path.starts_with(name) && path[name.size()] == '.');
+  });
+}
+
+// Keys of the model that change nothing of what its weights mean.
+bool leaves_model_as_it_is(const std::string& path) {
+  return is_one_of(path, {"model.freeze", "model.embd_pdrop", "model.resid_pdrop", "model.attn_pdrop",
+                          "model.initializer_range", "model.pretrained"});
+}
+
+std::vector<ConfigDifference> differences(const Manifest& manifest, const ResolvedConfig& config) {
+  return config_differences(manifest.config, config.json);
+}
+
+}  // namespace
+
+void require_same_model(const Manifest& manifest, const ResolvedConfig& config, const Dataset& dataset) {
+  std::string text;
+  for (const ConfigDifference& difference : differences(manifest, config)) {
+    if (is_one_of(difference.path, {"model"}) && !leaves_model_as_it_is(difference.path))
+      text += "\n  " + difference.text();
+  }
+  if (!text.empty()) {
+    throw UserError("the checkpoint holds another model than the config describes:" + text +
+                    "\nTake the model section of the run that wrote it, or start anew without --resume.");
+  }
+  if (!manifest.tokenizer || dataset.tokenizer == nullptr) return;
+  if (manifest.tokenizer->name != dataset.tokenizer->name()) {
+    throw UserError("data.tokenizer: " + std::string(dataset.tokenizer->name()) +
+                    ", and the checkpoint was trained with " + manifest.tokenizer->name + ": another vocabulary");
+  }
+  const std::string definition = dataset.tokenizer->definition();
+  if (static_cast<std::int64_t>(definition.size()) != manifest.tokenizer->bytes ||
+      checksum_of(definition) != manifest.tokenizer->checksum) {
+    throw UserError("data.tokenizer: the vocabulary of these data is another one than that of the checkpoint (" +
+                    manifest.tokenizer->name + ", " + std::to_string(definition.size()) + " and " +
+                    std::to_string(manifest.tokenizer->bytes) +
+                    " bytes of definition, or other contents): go on with the text that it was made from");
+  }
+}
+
+std::vector<std::string> resume_lines(const ResumePoint& point, const ResolvedConfig& config, const Dataset& dataset,
+                                      const std::vector<std::string>& missing, const std::vector<std::string>& aside) {
+  const Manifest& manifest = point.manifest;
+  std::vector<std::string> lines = {"resume: going on after step " + std::to_string(manifest.step) + " from " +
+                                    point.directory + " (written by " + std::to_string(manifest.world_size) +
+                                    (manifest.world_size == 1 ? " rank" : " ranks") + " at stage " +
+                                    std::to_string(manifest.stage) + " in " + manifest.precision + ")"};
+  for (const ConfigDifference& difference : differences(manifest, config)) {
+    if (is_one_of(difference.path, {"device", "training.output_dir", "gradient_accumulation_steps"})) continue;
+    lines.push_back("resume: " + difference.text());
+  }
+  const std::int64_t samples = dataset.training->samples();
+  if (samples != manifest.data_samples && manifest.data_samples > 0) {
+    lines.push_back("resume: the training data have " + std::to_string(samples) + " samples, before " +
+                    std::to_string(manifest.data_samples) + ": from here on they come in another order");
+  }
+  for (const std::string& moment : missing)
+    lines.push_back("resume: the checkpoint has no " + moment + ": the optimizer starts it anew");
+  for (const std::string& name : aside)
+    lines.push_back("resume: " + name + ", of a later step, is set aside as " + name + ".set-aside");
+  return lines;
+}
+
+nlohmann::ordered_json resume_record(const TrainOptions& options, int world_size, int stage) {
+  nlohmann::ordered_json record = {{"kind", "resume"}, {"step", 0}, {"world_size", world_size}, {"stage", stage}};
+  if (options.resume_point) {
+    record["step"] = options.resume_point->manifest.step;
+    record["checkpoint"] = options.resume_point->directory;
+  }
+  return record;
+}
+
+}  // namespace zt

@@ -1,0 +1,191 @@
+// A run that goes on from a checkpoint is the run that was never stopped: at any number of ranks, at any stage.
+#include <filesystem>
+
+#include "catch_compat.h"
+#include "checkpoint/directory.h"
+#include "checkpoint/native.h"
+#include "core/errors.h"
+#include "run_program.h"
+#include "tiny_models.h"
+#include "train/curve.h"
+
+using namespace zt;
+using namespace zt::test;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// For any number of ranks: those for which nothing is left in the last micro-step have none there.
+Settings dealt_to(Settings settings, int ranks, int stage) {
+  settings.batch.accumulation = (settings.batch.micro_batches() + ranks - 1) / ranks;
+  settings.zero.stage = stage;
+  return settings;
+}
+
+Settings gpt_with(const std::string& preset, std::int64_t micro_batches) {
+  Settings settings = with_batch(tiny_gpt(), 2, micro_batches, 1);
+  settings.precision.preset = preset;
+  settings.precision.grad_accum_dtype = "fp32";
+  settings.loss_scale.initial_scale_power = 20;
+  settings.loss_scale.loss_scale_window = 3;
+  settings.loss_scale.hysteresis = 1;
+  settings.model.gpt.resid_pdrop = settings.model.gpt.attn_pdrop = settings.model.gpt.embd_pdrop = 0.1;
+  return settings;
+}
+
+// The steps of `whole` from `first` on are those of `part`, and both end alike.
+void require_same_end(const Curve& whole, const Curve& part, std::size_t first) {
+  REQUIRE(part.steps.size() + first == whole.steps.size());
+  Curve end = whole;
+  end.steps.erase(end.steps.begin(), end.steps.begin() + static_cast<std::ptrdiff_t>(first));
+  CHECK(part.same_bits(end));
+  CHECK(part.elements_sent == part.elements_planned);
+}
+
+Curve trace(Settings settings, const Dataset& data, int ranks, std::int64_t steps, const CurveOptions& options = {}) {
+  settings.training.max_steps = steps;
+  return trace_curve(settings, data, ranks, options);
+}
+
+std::string at_step(const fs::path& checkpoints, std::int64_t step) {
+  return (checkpoints / checkpoint_name(step)).string();
+}
+
+}  // namespace
+
+TEST_CASE("Ranks without a micro-batch in the last micro-step change no bit") {
+  struct Kind {
+    std::string name;
+    Settings settings;
+  };
+  std::vector<Kind> kinds;
+  for (const std::int64_t micro_batches : {1, 4, 5}) {
+    for (const char* preset : {"fp32", "bf16", "fp16"}) kinds.push_back({preset, gpt_with(preset, micro_batches)});
+    kinds.push_back({"untied", gpt_with("fp32", micro_batches)});
+    kinds.back().settings.model.gpt.tie_word_embeddings = false;
+    kinds.push_back({"recomputed", gpt_with("fp32", micro_batches)});
+    kinds.back().settings.checkpoint_every = 1;
+    kinds.push_back({"frozen embedding and block", gpt_with("fp32", micro_batches)});
+    kinds.back().settings.model.freeze = {"wte", "wpe", "h.0"};
+    kinds.push_back({"mlp", with_batch(tiny_mlp(), 2, micro_batches, 1)});
+    kinds.back().settings.precision.grad_accum_dtype = "fp32";
+  }
+  for (const Kind& kind : kinds) {
+    const Dataset data = data_for(kind.settings);
+    const Curve reference = trace(dealt_to(kind.settings, 1, 0), data, 1, 3);
+    for (const int ranks : {2, 3, 7}) {
+      for (const int stage : {0, 1, 2, 3}) {
+        INFO(kind.name << ", " << kind.settings.batch.micro_batches() << " micro-batches on " << ranks
+                       << " ranks, stage " << stage);
+        const Curve curve = trace(dealt_to(kind.settings, ranks, stage), data, ranks, 3);
+        CHECK(curve.same_bits(reference));
+        CHECK(curve.held == curve.plan.memory);
+        CHECK(curve.elements_sent == curve.elements_planned);
+      }
+    }
+  }
+}
+
+TEST_CASE("A resumed run has the bits of one that was never stopped, in every precision and at every stage") {
+  for (const char* preset : {"fp32", "bf16", "fp16", "O2", "O3", "fp16_masters", "bf16_masters", "bf16_states"}) {
+    for (const int stage : {0, 1, 2, 3}) {
+      const int ranks = stage == 1 ? 3 : 2;
+      INFO(preset << ", stage " << stage);
+      Settings settings = gpt_with(preset, 2 * ranks);
+      settings.precision.grad_accum_dtype = "";
+      settings.training.spike_guard = {.action = SpikeAction::skip, .deviations = 6.0, .window = 3};
+      settings = dealt_to(settings, ranks, stage);
+      const Dataset data = data_for(settings);
+      const TemporaryDirectory place;
+      const Curve whole = trace(settings, data, ranks, 10);
+      for (const std::int64_t stop : {1, 4}) {
+        trace(settings, data, ranks, stop, {.save_to = place.path().string()});
+        const Curve rest = trace(settings, data, ranks, 10, {.resume_from = at_step(place.path(), stop)});
+        require_same_end(whole, rest, static_cast<std::size_t>(stop));
+      }
+    }
+  }
+}
+
+TEST_CASE("A run goes on at other numbers of ranks and other stages on the same curve") {
+  for (const char* preset : {"fp32", "bf16", "fp16"}) {
+    for (const bool is_gpt : {true, false}) {
+      Settings settings = gpt_with(preset, 6);
+      if (!is_gpt) {
+        const Settings mlp = tiny_mlp();
+        settings.model = mlp.model;
+        settings.data = mlp.data;
+        settings.optimizer = mlp.optimizer;
+      }
+      const Dataset data = data_for(settings);
+      const TemporaryDirectory place;
+      const Curve whole = trace(dealt_to(settings, 1, 0), data, 1, 10);
+      struct Part {
+        int ranks, stage;
+      };
+      std::int64_t step = 0;
+      std::string from;
+      for (const Part part : {Part{1, 0}, {4, 3}, {3, 1}, {7, 2}, {1, 0}}) {
+        INFO(preset << ", " << part.ranks << " ranks at stage " << part.stage << " after step " << step);
+        const Curve curve = trace(dealt_to(settings, part.ranks, part.stage), data, part.ranks, step + 2,
+                                  {.resume_from = from, .save_to = place.path().string()});
+        REQUIRE(curve.steps.size() == 2);
+        for (std::size_t i = 0; i < 2; ++i) {
+          const CurveStep& expected = whole.steps.at(static_cast<std::size_t>(step) + i);
+          CHECK(curve.steps[i].loss == expected.loss);
+          CHECK(curve.steps[i].scale == expected.scale);
+          CHECK(curve.steps[i].skipped == expected.skipped);
+        }
+        step += 2;
+        from = at_step(place.path(), step);
+        if (step == 10) CHECK(curve.checksum == whole.checksum);
+      }
+    }
+  }
+}
+
+TEST_CASE("What is written in the background is what is written at once, to the byte") {
+  Settings settings = dealt_to(gpt_with("bf16", 4), 2, 3);
+  const Dataset data = data_for(settings);
+  const TemporaryDirectory at_once, behind;
+  trace(settings, data, 2, 2, {.save_to = at_once.path().string()});
+  settings.training.checkpoint_interval = 1;
+  settings.training.checkpoint_in_background = true;
+  const Curve curve = trace(settings, data, 2, 2, {.save_to = behind.path().string()});
+  CHECK(curve.held == curve.plan.memory);
+  int files = 0;
+  for (const auto& entry : fs::directory_iterator(at_step(at_once.path(), 2))) {
+    ++files;
+    CAPTURE(entry.path());
+    CHECK(contents_of(entry.path()) == contents_of(fs::path(at_step(behind.path(), 2)) / entry.path().filename()));
+  }
+  CHECK(files == 2 * 3 + 1);
+  for (const TemporaryDirectory* place : {&at_once, &behind})
+    CHECK(std::distance(fs::directory_iterator(place->path()), fs::directory_iterator()) == 2);  // and latest
+}
+
+TEST_CASE("A checkpoint holds every element once, whoever wrote it") {
+  Settings settings = gpt_with("fp32", 6);
+  const Dataset data = data_for(settings);
+  const TemporaryDirectory one, many;
+  trace(dealt_to(settings, 1, 0), data, 1, 2, {.save_to = one.path().string()});
+  trace(dealt_to(settings, 5, 3), data, 5, 2, {.save_to = many.path().string()});
+  const NativeCheckpoint a(at_step(one.path(), 2)), b(at_step(many.path(), 2));
+  a.verify();
+  b.verify();
+  REQUIRE(a.manifest().tensors.size() == b.manifest().tensors.size());
+  CHECK(b.manifest().files.size() == 5 * 3);
+  for (const std::string& kind : a.manifest().kinds()) {
+    for (std::size_t tensor = 0; tensor < a.manifest().tensors.size(); ++tensor) {
+      const std::int64_t count = a.manifest().tensors[tensor].count();
+      std::vector<float> of_one(static_cast<std::size_t>(count)), of_many(of_one.size());
+      a.read(kind, static_cast<int>(tensor), 0, count, of_one.data());
+      b.read(kind, static_cast<int>(tensor), 0, count, of_many.data());
+      CHECK(of_one == of_many);
+      float last = 0.0F;
+      b.read(kind, static_cast<int>(tensor), count - 1, 1, &last);
+      CHECK(last == of_one.back());
+    }
+  }
+}
