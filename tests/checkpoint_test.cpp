@@ -52,6 +52,14 @@ std::string at_step(const fs::path& checkpoints, std::int64_t step) {
   return (checkpoints / checkpoint_name(step)).string();
 }
 
+CurveOptions resumed_from(const std::string& checkpoint, const std::string& save_to = "") {
+  CurveOptions options;
+  options.resume_from = checkpoint;
+  options.save_to = save_to;
+  return options;
+}
+CurveOptions saving_to(const std::string& checkpoints) { return resumed_from("", checkpoints); }
+
 }  // namespace
 
 TEST_CASE("Ranks without a micro-batch in the last micro-step change no bit") {
@@ -94,14 +102,14 @@ TEST_CASE("A resumed run has the bits of one that was never stopped, in every pr
       INFO(preset << ", stage " << stage);
       Settings settings = gpt_with(preset, 2 * ranks);
       settings.precision.grad_accum_dtype = "";
-      settings.training.spike_guard = {.action = SpikeAction::skip, .deviations = 6.0, .window = 3};
+      settings.training.spike_guard = {SpikeAction::skip, 6.0, 3};
       settings = dealt_to(settings, ranks, stage);
       const Dataset data = data_for(settings);
       const TemporaryDirectory place;
       const Curve whole = trace(settings, data, ranks, 10);
       for (const std::int64_t stop : {1, 4}) {
-        trace(settings, data, ranks, stop, {.save_to = place.path().string()});
-        const Curve rest = trace(settings, data, ranks, 10, {.resume_from = at_step(place.path(), stop)});
+        trace(settings, data, ranks, stop, saving_to(place.path().string()));
+        const Curve rest = trace(settings, data, ranks, 10, resumed_from(at_step(place.path(), stop)));
         require_same_end(whole, rest, static_cast<std::size_t>(stop));
       }
     }
@@ -129,7 +137,7 @@ TEST_CASE("A run goes on at other numbers of ranks and other stages on the same 
       for (const Part part : {Part{1, 0}, {4, 3}, {3, 1}, {7, 2}, {1, 0}}) {
         INFO(preset << ", " << part.ranks << " ranks at stage " << part.stage << " after step " << step);
         const Curve curve = trace(dealt_to(settings, part.ranks, part.stage), data, part.ranks, step + 2,
-                                  {.resume_from = from, .save_to = place.path().string()});
+                                  resumed_from(from, place.path().string()));
         REQUIRE(curve.steps.size() == 2);
         for (std::size_t i = 0; i < 2; ++i) {
           const CurveStep& expected = whole.steps.at(static_cast<std::size_t>(step) + i);
@@ -149,10 +157,10 @@ TEST_CASE("What is written in the background is what is written at once, to the 
   Settings settings = dealt_to(gpt_with("bf16", 4), 2, 3);
   const Dataset data = data_for(settings);
   const TemporaryDirectory at_once, behind;
-  trace(settings, data, 2, 2, {.save_to = at_once.path().string()});
+  trace(settings, data, 2, 2, saving_to(at_once.path().string()));
   settings.training.checkpoint_interval = 1;
   settings.training.checkpoint_in_background = true;
-  const Curve curve = trace(settings, data, 2, 2, {.save_to = behind.path().string()});
+  const Curve curve = trace(settings, data, 2, 2, saving_to(behind.path().string()));
   CHECK(curve.held == curve.plan.memory);
   int files = 0;
   for (const auto& entry : fs::directory_iterator(at_step(at_once.path(), 2))) {
@@ -169,8 +177,8 @@ TEST_CASE("A checkpoint holds every element once, whoever wrote it") {
   Settings settings = gpt_with("fp32", 6);
   const Dataset data = data_for(settings);
   const TemporaryDirectory one, many;
-  trace(dealt_to(settings, 1, 0), data, 1, 2, {.save_to = one.path().string()});
-  trace(dealt_to(settings, 5, 3), data, 5, 2, {.save_to = many.path().string()});
+  trace(dealt_to(settings, 1, 0), data, 1, 2, saving_to(one.path().string()));
+  trace(dealt_to(settings, 5, 3), data, 5, 2, saving_to(many.path().string()));
   const NativeCheckpoint a(at_step(one.path(), 2)), b(at_step(many.path(), 2));
   a.verify();
   b.verify();

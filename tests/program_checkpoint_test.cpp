@@ -92,10 +92,10 @@ TEST_CASE("a resumed run goes on on the same curve, at any number of ranks and a
     CAPTURE(first.ranks, first.stage, second.ranks, second.stage);
     const Workplace place;
     const fs::path run = place.file("run");
-    // Seven ranks share out six micro-batches only where a run goes on.
-    if (first.ranks == 7) run_part(place, {}, 2);
-    if (first.ranks == 7) {
-      check_completes(place.run(ranks(7) + stage(first.stage) + every_second +
+    // Ranks that six micro-batches cannot be dealt evenly to take part only where a run goes on.
+    if (6 % first.ranks != 0) {
+      run_part(place, {}, 2);
+      check_completes(place.run(ranks(first.ranks) + stage(first.stage) + every_second +
                                 Arguments{"--set", "training.max_steps=4", "--resume"}));
     } else {
       run_part(place, ranks(first.ranks) + stage(first.stage), 4);

@@ -131,7 +131,7 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
   if (line.verb != "train" && line.verb != "prove") {
     throw UserError(
         "\"" + line.verb + "\" is not something this version does: it has " + verb_names() +
-        " (which stands first), train (with --dry-run and --print-config) and prove. See zerotrain --help.");
+        " (the verb stands first), train (with --dry-run and --print-config) and prove. See zerotrain --help.");
   }
   if (line.configs.empty()) throw UserError("no config: give one with --config FILE, for example configs/gpt.json");
   line.rank_list = numbers("--ranks", ranks, 1, 1 << 20);

@@ -18,6 +18,7 @@
 #include "comm/mpi_environment.h"
 #include "comm/threads.h"
 #include "config/resolve.h"
+#include "config/resolve_again.h"
 #include "core/errors.h"
 #include "core/process.h"
 #include "data/source.h"
@@ -46,21 +47,7 @@ ResumedBatch batch_of(const Settings& settings, const std::string& grad_accum_dt
   return {settings.batch.train, settings.batch.micro, grad_accum_dtype};
 }
 ResumedBatch batch_of(const ResumePoint& point) {
-  const auto& config = point.manifest.config;
-  const auto number = [&](const char* key) {
-    const auto found = config.find(key);
-    const std::int64_t value = found != config.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
-    if (value < 1)
-      throw RunError(point.directory + "/" + manifest_name + ": config." + key + " is no number of samples");
-    return value;
-  };
-  ResumedBatch batch{number("train_batch_size"), number("train_micro_batch_size_per_gpu"), ""};
-  const auto types = config.find("data_types");
-  if (types != config.end() && types->is_object() && types->contains("grad_accum_dtype") &&
-      types->at("grad_accum_dtype").is_string()) {
-    batch.grad_accum_dtype = types->at("grad_accum_dtype").get<std::string>();
-  }
-  return batch;
+  return zt::batch_of(point.manifest.config, point.directory + "/" + manifest_name + ": config");
 }
 
 // The data, able to write the prompt: characters that the vocabulary lacks are found before files are touched.

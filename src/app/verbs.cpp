@@ -10,7 +10,9 @@ namespace zt {
 
 std::span<const Verb> verbs() {
   static constexpr std::array table = {
+      Verb{"compare", "where two runs or two checkpoints part: the first step, the first tensor", compare},
       Verb{"inspect", "what a checkpoint holds, and whether it is whole", inspect},
+      Verb{"replay", "one step of a run again, to the bit, in one process", replay},
   };
   return table;
 }

@@ -20,6 +20,8 @@ const Verb* find_verb(const char* name);  // null: there is none of that name
 bool parse_verb(CLI::App& app, int argc, const char* const* argv);
 
 // Each in a file of its name.
+int compare(int argc, const char* const* argv);
 int inspect(int argc, const char* const* argv);
+int replay(int argc, const char* const* argv);
 
 }  // namespace zt

@@ -132,7 +132,8 @@ Settings Resolver::to_settings() const {
   s.training.spike_guard.window = integer("training.spike_guard.window");
   s.training.checkpoint_interval = integer("training.checkpoint_interval");
   s.training.checkpoints_to_keep = integer("training.checkpoints_to_keep");
-  s.training.checkpoint_in_background = get<bool>("training.checkpoint_in_background");
+  s.training.checkpoint_in_background = flag("training.checkpoint_in_background");
+  s.training.digest_interval = integer("training.digest_interval");
   s.training.output_dir = word("training.output_dir");
   s.training.sample_prompt = word("training.sample_prompt");
   s.training.report_delay = get<std::int64_t>("training.report_delay");

@@ -74,6 +74,8 @@ class Session {
   std::int32_t next_token(const std::vector<std::int32_t>& tokens, float uniform);
 
   std::uint64_t weights_checksum();
+  // 8 bytes of the device, for sums of checksums.
+  const Buffer& checksum_scratch() const { return checksum_; }
 
   // Runs one forward and backward pass on `device` (a decorator) for measurements: gradients and activations are
   // overwritten, weights are not.

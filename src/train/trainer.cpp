@@ -7,6 +7,7 @@
 #include <optional>
 #include <thread>
 
+#include "checkpoint/checksum.h"
 #include "checkpoint/directory.h"
 #include "checkpoint/saver.h"
 #include "comm/agree.h"
@@ -21,6 +22,7 @@
 #include "train/compute.h"
 #include "train/console.h"
 #include "train/diagnosis.h"
+#include "train/digest.h"
 #include "train/product_rate.h"
 #include "train/report.h"
 #include "train/resume.h"
@@ -51,6 +53,7 @@ class Trainer {
   void steps();
   void after_step(const StepOutcome& outcome);
   void evaluate();
+  void digest();
   void save();
   void finish_saving();
   Manifest describe();
@@ -302,10 +305,13 @@ void Trainer::steps() {
     const bool evaluates = training.eval_interval > 0 && session_->steps().attempted % training.eval_interval == 0;
     const bool saves =
         training.checkpoint_interval > 0 && session_->steps().attempted % training.checkpoint_interval == 0;
-    if (evaluates || saves || stop_signal_ != 0 || session_->steps().attempted == total) {
+    const bool digests =
+        training.digest_interval > 0 && session_->steps().attempted % training.digest_interval == 0;
+    if (evaluates || saves || digests || stop_signal_ != 0 || session_->steps().attempted == total) {
       while (session_->unread() > 0) after_step(session_->read_step());
     }
     if (stop_signal_ != 0) return;
+    if (digests) digest();
     if (evaluates) evaluate();
     if (saves) save();
     if (stops_early_) return;
@@ -359,6 +365,17 @@ void Trainer::evaluate() {
   console_.say(line);
   stops_early_ = early_stopping_.evaluated(last_evaluated_, result.loss);
   record_.best = early_stopping_.best();
+}
+
+// Fingerprints of weights and moments, for compare; and all copies of the parameters are held against each other.
+void Trainer::digest() {
+  require_equal_copies(*session_);
+  const Digest digest = digest_of(*session_);
+  if (!metrics_) return;
+  metrics_->append_line(json_text({{"kind", "digest"},
+                                   {"step", session_->steps().attempted},
+                                   {"weights", checksum_text(digest.weights)},
+                                   {"moments", checksum_text(digest.moments)}}));
 }
 
 // All ranks, after a step whose outcome is known.

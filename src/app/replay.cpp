@@ -1,0 +1,249 @@
+// Runs one step of a run again, in one process, from the checkpoint before it.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "app/verbs.h"
+#include "checkpoint/checksum.h"
+#include "checkpoint/directory.h"
+#include "checkpoint/native.h"
+#include "checkpoint/stored_type.h"
+#include "comm/threads.h"
+#include "config/resolve_again.h"
+#include "core/errors.h"
+#include "core/json_text.h"
+#include "core/process.h"
+#include "device/cpu/instruction_set.h"
+#include "train/agreements.h"
+#include "train/compute.h"
+#include "train/diagnosis.h"
+#include "train/plan.h"
+#include "train/session.h"
+#include "zero/held_state.h"
+
+namespace zt {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Request {
+  std::string run;
+  std::int64_t step = 0;
+  std::string tensor;  // whose values are shown; empty: none
+  std::int64_t first = 0, count = 16;
+  std::vector<std::string> sets;
+  bool json = false;
+};
+
+// The newest finished checkpoint of a step before `step`; empty: there is none, and the run is replayed from its
+// beginning.
+std::string checkpoint_before(const std::string& run, std::int64_t step) {
+  const std::string checkpoints = (fs::path(run) / "checkpoints").string();
+  std::string found;
+  for (const std::int64_t candidate : list_checkpoints(checkpoints).finished) {
+    if (candidate < step) found = checkpoints + "/" + checkpoint_name(candidate);
+  }
+  return found;
+}
+
+Json config_of(const std::string& run, const std::string& checkpoint) {
+  if (!checkpoint.empty()) return NativeCheckpoint(checkpoint).manifest().config;
+  const std::string path = (fs::path(run) / "config.resolved.json").string();
+  std::ifstream file(path);
+  Json config = Json::parse(file, nullptr, false);
+  if (!config.is_object()) throw UserError(path + " is missing or damaged: name the directory of a run");
+  return config;
+}
+
+// What metrics.jsonl has of the step; null: nothing.
+Json record_of(const std::string& run, std::int64_t step) {
+  std::ifstream file(fs::path(run) / "metrics.jsonl");
+  Json found = nullptr;
+  for (std::string line; std::getline(file, line);) {
+    Json record = Json::parse(line, nullptr, false);
+    if (record.is_object() && record.value("kind", Json()) == "train" && record.value("step", Json()) == step)
+      found = std::move(record);
+  }
+  return found;
+}
+
+// As a number of metrics.jsonl reads: nine digits, null where it is not finite.
+Json as_recorded(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%.9g", value);
+  return std::stod(text.data());
+}
+
+Json values_json(const std::vector<float>& values) {
+  Json list = Json::array();
+  for (const float value : values) list.push_back(as_recorded(static_cast<double>(value)));
+  return list;
+}
+
+// Elements [first, first + count) of a tensor in the session: weights, the step's gradient (the mean over the global
+// batch, before clipping) and moments.
+Json tensor_json(Session& session, const Request& request, double unscale) {
+  const Layout& layout = session.layout();
+  const auto& places = layout.tensors();
+  const auto place = std::find_if(places.begin(), places.end(), [&](const auto& p) { return p.name == request.tensor; });
+  if (place == places.end()) throw UserError("--tensor: the model has no " + request.tensor + " (zerotrain inspect lists them)");
+  const std::int64_t first = std::min(request.first, place->count - 1);
+  const std::int64_t count = std::min(request.count, place->count - first);
+  Device& device = session.engine().context().device;
+  const auto floats_of = [&](ConstTensorView view) {
+    std::vector<float> values(static_cast<std::size_t>(view.count));
+    device.copy(Stream::compute, values.data(), view.data, view.bytes());
+    device.synchronize(Stream::compute);
+    if (view.dtype == DType::f32) return values;
+    std::vector<std::byte> raw(static_cast<std::size_t>(view.bytes()));
+    device.copy(Stream::compute, raw.data(), view.data, view.bytes());
+    device.synchronize(Stream::compute);
+    to_floats(stored_type(view.dtype), raw.data(), view.count, values.data());
+    return values;
+  };
+  Json json = {{"tensor", place->name}, {"shape", place->shape}, {"first", first}};
+  const auto names = session.optimizer().moment_names();
+  for (int kind = held_weights; kind < static_cast<int>(names.size()); ++kind) {
+    visit_updated_state(session.engine(), session.states(), kind, [&](const StateRun& run) {
+      if (&layout.tensor(run.tensor) != &*place) return;
+      const std::string name = kind == held_weights ? "weights" : names[static_cast<std::size_t>(kind)];
+      json[name] = values_json(floats_of(run.values.part(first, count)));
+    });
+  }
+  if (is_trained(place->segment)) {
+    const ConstTensorView sums = session.engine().summed_gradients(place->unit, place->segment);
+    std::vector<float> gradient = floats_of(sums.part(place->offset + first, count));
+    for (float& value : gradient) value = static_cast<float>(static_cast<double>(value) * unscale);
+    json["gradient"] = values_json(gradient);
+  }
+  return json;
+}
+
+// Steps up to the one asked for, then all that is told of it.
+Json run_again(const Request& request, ResolvedConfig config, const std::string& checkpoint, Communicator& host) {
+  const Dataset dataset = open_dataset(config.settings);
+  const ComputeChoice choice = choose_compute(host, config.settings.device, find_neighbours(host));
+  Settings settings = config.settings;
+  settings.device.type = choice.type;
+  if (settings.device.threads == 0) settings.device.threads = std::max(1, allowed_core_count());
+  settings.training.checkpoint_interval = 0;
+  if (dataset.vocab_size > 0) settings.model.gpt.vocab_size = dataset.vocab_size;
+  const Plan plan =
+      make_plan(settings, 0, 1, planned_ranks_on_node(choice, host), scratch_of_device(settings.device));
+  const cpu::CpuDeviceOptions cpu_options;
+  Compute compute(choice, settings, host, plan.operations, &cpu_options);
+  Session session(settings, compute.device(), compute.communicator(), dataset.training.get(), dataset.validation.get());
+  if (checkpoint.empty()) {
+    session.initialize();
+  } else {
+    session.load(checkpoint);
+  }
+  StepOutcome outcome;
+  while (session.steps().attempted < request.step) {
+    outcome = session.train_step(0);
+    if (outcome.decision.verdict == Verdict::fail && session.steps().attempted < request.step)
+      throw RunError("step " + std::to_string(outcome.step) + " ends the run: there is no step " + std::to_string(request.step));
+  }
+  const auto J = static_cast<double>(settings.batch.micro_batches());
+  Json json = {{"step", outcome.step},
+               {"from", checkpoint.empty() ? Json("the beginning") : Json(checkpoint)},
+               {"loss", as_recorded(outcome.loss)},
+               {"grad_norm", as_recorded(outcome.grad_norm)},
+               {"learning_rate", as_recorded(outcome.learning_rate)},
+               {"loss_scale", as_recorded(outcome.scale)},
+               {"skipped", outcome.decision.verdict != Verdict::apply},
+               {"weights_checksum", checksum_text(session.weights_checksum())}};
+  if (!request.tensor.empty()) json["values"] = tensor_json(session, request, 1.0 / (outcome.scale * J));
+  json["not_finite"] = nullptr;
+  if (!std::isfinite(outcome.loss) || !std::isfinite(outcome.grad_norm))
+    json["not_finite"] = diagnose_not_finite(session, compute.device(), outcome.scale);
+  return json;
+}
+
+// Fields of metrics.jsonl that the replay computed otherwise.
+Json differences(const Json& replayed, const Json& record) {
+  Json found = Json::object();
+  for (const char* key : {"loss", "grad_norm", "learning_rate", "loss_scale", "skipped"}) {
+    if (!record.contains(key)) continue;
+    const Json& there = record.at(key);
+    // A skipped step has no norm in the record.
+    if (std::string(key) == "grad_norm" && there.is_null()) continue;
+    if (there != replayed.at(key)) found[key] = {{"record", there}, {"replayed", replayed.at(key)}};
+  }
+  return found;
+}
+
+void print(const Json& json) {
+  for (const char* key : {"step", "from", "loss", "grad_norm", "learning_rate", "loss_scale", "skipped", "weights_checksum"}) {
+    const Json& value = json.at(key);
+    std::printf("%-17s %s\n", key, (value.is_string() ? value.get<std::string>() : value.dump()).c_str());
+  }
+  if (!json.at("not_finite").is_null()) std::printf("%-17s %s\n", "not finite", json.at("not_finite").get<std::string>().c_str());
+  const Json& record = json.at("record");
+  if (record.is_null()) {
+    std::puts("metrics.jsonl has no record of this step");
+  } else if (record.empty()) {
+    std::puts("the same as in metrics.jsonl, to the last digit");
+  } else {
+    for (const auto& [key, values] : record.items()) {
+      std::printf("differs: %s is %s in metrics.jsonl\n", key.c_str(), values.at("record").dump().c_str());
+    }
+  }
+  if (!json.contains("values")) return;
+  for (const auto& [name, value] : json.at("values").items())
+    std::printf("%-17s %s\n", name.c_str(), (value.is_string() ? value.get<std::string>() : value.dump()).c_str());
+}
+
+}  // namespace
+
+int replay(int argc, const char* const* argv) {
+  CLI::App app("Runs one step of a run again, to the bit, in one process, from the checkpoint before it. 1: it differs from "
+               "what metrics.jsonl has.",
+               "zerotrain replay");
+  Request request;
+  app.add_option("run", request.run, "The run's directory")->type_name("DIR")->required();
+  app.add_option("--step", request.step, "The step, from 1")->type_name("K")->required();
+  app.add_option("--tensor", request.tensor, "Show values of this tensor: weights after the step, gradient, moments")
+      ->type_name("NAME");
+  app.add_option("--first", request.first, "From this element on")->type_name("N");
+  app.add_option("--count", request.count, "So many elements (16)")->type_name("N");
+  app.add_option("-s,--set", request.sets, "One key of the config: a.b.c=VALUE")->type_name("KEY=VALUE")->take_all();
+  app.add_flag("--json", request.json, "As JSON");
+  if (!parse_verb(app, argc, argv)) return 0;
+  if (request.step < 1) throw UserError("--step counts from 1");
+  if (request.first < 0 || request.count < 1) throw UserError("--first must not be negative, --count at least 1");
+  const std::string checkpoint = checkpoint_before(request.run, request.step);
+  const Json before = config_of(request.run, checkpoint);
+  // Memory and speed of one process: the stage plays no part.
+  std::vector<std::string> sets = {"zero_optimization.stage=0", R"(device={"type":"cpu"})"};
+  sets.insert(sets.end(), request.sets.begin(), request.sets.end());
+  ResolvedConfig config = resolve_again(before, 1, sets);
+  const Json device = before.value("device", Json::object());
+  const std::string level = device.value("instruction_set", "auto");
+  if (const auto asked = cpu::instruction_level_from(level)) {
+    if (*asked > cpu::detected_instruction_level())
+      std::fprintf(stderr, "notice: the run computed with %s, which this processor lacks: bits may differ\n", level.c_str());
+    cpu::limit_instruction_set(*asked);
+  }
+  Json json;
+  run_ranks_as_threads(1, 0, [&](Communicator& communicator) {
+    json = run_again(request, std::move(config), checkpoint, communicator);
+  });
+  const Json record = record_of(request.run, request.step);
+  json["record"] = record.is_null() ? Json(nullptr) : differences(json, record);
+  if (request.json) {
+    std::puts(json_text(json, 2).c_str());
+  } else {
+    print(json);
+  }
+  return !json["record"].is_null() && !json["record"].empty() ? 1 : 0;
+}
+
+}  // namespace zt
