@@ -72,7 +72,9 @@ class Soak:
         return [str(self.options.binary), "--config", str(self.config), "--output", str(output or self.run), "--quiet", *more]
 
     def begin(self):
-        ranks = self.random.choice(RANKS)
+        # Other numbers of ranks cannot be dealt the micro-batches evenly, which only a run that goes on may be.
+        goes_on = (self.run / "checkpoints" / "latest").exists()
+        ranks = self.random.choice(RANKS if goes_on else [ranks for ranks in RANKS if 12 % ranks == 0])
         stage = self.random.randrange(4)
         self.worlds[f"{ranks} ranks, stage {stage}"] += 1
         arguments = ["--resume", "--set", f"zero_optimization.stage={stage}", "--set",

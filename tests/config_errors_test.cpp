@@ -227,7 +227,7 @@ const std::vector<WrongValue> wrong_over_gpt = {
     {R"({"model": {"pretrained": "x"}})", {"model.pretrained: found \"x\"", "set it to null"}},
     {R"({"model": {"freeze": "wte"}})",
      {"model.freeze: found \"wte\"; allowed: a list of texts (as a list: [\"wte\"])"}},
-    {R"({"training": {"checkpoint_interval": 5}})", {"found 5; this version writes no checkpoints yet: set it to 0"}},
+    {R"({"training": {"checkpoint_interval": -5}})", {"training.checkpoint_interval", "-5", "at least 0"}},
     {R"({"training": {"gradient_accumulation_order": "locally"}})", {"found \"locally\"", "\"global\" or \"local\""}},
     {R"({"training": {"communication_order": "loose"}})", {"found \"loose\"", "\"exact\" or \"fast\""}},
     {R"({"device": {"type": "gpu"}})", {"device.type: found \"gpu\"; GPUs are \"cuda\""}},

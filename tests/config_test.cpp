@@ -279,7 +279,7 @@ TEST_CASE("keys that nothing reads in this run are told, and no others") {
   };
   for (const Row& row : std::vector<Row>{
            {R"({"training": {"sample_prompt": "x"}})", "sample_prompt: has no effect: synthetic tokens"},
-           {R"({"training": {"checkpoints_to_keep": 3}})", "checkpoints_to_keep: has no effect"},
+           {R"({"training": {"checkpoint_in_background": true}})", "checkpoint_in_background: has no effect"},
            {R"({"training": {"eval_steps": 3}})", "eval_steps: has no effect: training.eval_interval is 0"},
            {R"({"training": {"eval_steps": 3, "eval_interval": 2}})", "eval_steps", false},
            {R"({"activation_checkpointing": {"every": 3}})", "every: has no effect: every k-th block"},

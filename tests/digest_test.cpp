@@ -1,10 +1,13 @@
 // Copies of the parameters that have drifted are found, and the rank is named.
+#include "train/digest.h"
+
 #include "catch_compat.h"
 #include "comm/threads.h"
 #include "core/errors.h"
 #include "device/cpu/cpu_device.h"
 #include "tiny_models.h"
-#include "train/digest.h"
+#include "train/compute.h"
+#include "train/plan.h"
 
 using namespace zt;
 using namespace zt::test;
@@ -19,9 +22,11 @@ TEST_CASE("A rank whose copy of the parameters has drifted is named, with the te
         const Dataset data = data_for(settings);
         std::string told;
         const auto body = [&](Communicator& communicator) {
-          CpuDevice device(cpu::CpuDeviceOptions{});
-          Session session(settings, device, communicator, data.training.get(), data.validation.get());
+          cpu::CpuDevice device(1);
+          const Plan plan = make_plan(settings, communicator.rank(), ranks, 0, scratch_of_device(settings.device));
+          for (const Operation& operation : plan.operations) device.prepare(operation);
           device.reserve_workspace();
+          Session session(settings, device, communicator, data.training.get(), data.validation.get());
           session.initialize();
           session.train_step(0);
           session.wait_for_device();
@@ -49,7 +54,8 @@ TEST_CASE("A rank whose copy of the parameters has drifted is named, with the te
         INFO(told);
         CHECK(told.find("first in h.0.attn.c_attn.weight") != std::string::npos);
         // Of two copies either may be the wrong one.
-        if (ranks > 2) CHECK(told.find("parameters: rank " + std::to_string(victim) + ", first in") != std::string::npos);
+        if (ranks > 2)
+          CHECK(told.find("parameters: rank " + std::to_string(victim) + ", first in") != std::string::npos);
       }
     }
   }

@@ -1,4 +1,6 @@
 // Where two runs, or two checkpoints, part.
+#include "checkpoint/compare.h"
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -10,7 +12,6 @@
 
 #include "app/verbs.h"
 #include "checkpoint/checksum.h"
-#include "checkpoint/compare.h"
 #include "checkpoint/directory.h"
 #include "config/difference.h"
 #include "core/errors.h"
@@ -67,7 +68,8 @@ void compare_steps(const std::string& a, const std::string& b, Finding& finding)
   for (const auto& [step, record] : of_a) {
     const auto other = of_b.find(step);
     if (other == of_b.end()) continue;
-    for (const char* key : {"loss", "grad_norm", "loss_scale", "skipped", "learning_rate", "samples", "weights", "moments"}) {
+    for (const char* key :
+         {"loss", "grad_norm", "loss_scale", "skipped", "learning_rate", "samples", "weights", "moments"}) {
       const Json mine = record.contains(key) ? record.at(key) : Json(nullptr);
       const Json theirs = other->second.contains(key) ? other->second.at(key) : Json(nullptr);
       // Only one of the two may have been asked for fingerprints.
@@ -76,16 +78,18 @@ void compare_steps(const std::string& a, const std::string& b, Finding& finding)
       finding.json["first_step"] = step;
       finding.json["key"] = key;
       finding.json["values"] = {mine, theirs};
-      finding.lines.push_back("the first step that differs is " + std::to_string(step) + ": " + key + " " + mine.dump() + ", " +
-                              theirs.dump() + " (" + std::to_string(common) + " steps before it are the same)");
+      finding.lines.push_back("the first step that differs is " + std::to_string(step) + ": " + key + " " +
+                              mine.dump() + ", " + theirs.dump() + " (" + std::to_string(common) +
+                              " steps before it are the same)");
       return;
     }
     ++common;
   }
   finding.json["first_step"] = nullptr;
   finding.json["common_steps"] = common;
-  finding.lines.push_back(std::to_string(common) + " common steps, all the same in loss, gradient norm, scale, learning "
-                                                   "rate and samples");
+  finding.lines.push_back(std::to_string(common) +
+                          " common steps, all the same in loss, gradient norm, scale, learning "
+                          "rate and samples");
 }
 
 void compare_checkpoints(const std::string& a, const std::string& b, Finding& finding) {
@@ -107,8 +111,9 @@ void compare_checkpoints(const std::string& a, const std::string& b, Finding& fi
   finding.lines.push_back(first.directory() + " and " + second.directory() + ": the first tensor that differs is " +
                           difference->tensor + " (" + difference->kind + "): " + std::to_string(difference->differing) +
                           " of " + std::to_string(difference->elements) + " elements, from element " +
-                          std::to_string(difference->element) + " (" + digits(static_cast<double>(difference->first)) + ", " +
-                          digits(static_cast<double>(difference->second)) + "), by at most " + digits(difference->largest));
+                          std::to_string(difference->element) + " (" + digits(static_cast<double>(difference->first)) +
+                          ", " + digits(static_cast<double>(difference->second)) + "), by at most " +
+                          digits(difference->largest));
 }
 
 // The first step at which both have a checkpoint and these differ.
@@ -122,7 +127,9 @@ void compare_checkpoints_of_runs(const std::string& a, const std::string& b, Fin
     return;
   }
   for (const std::int64_t step : common) {
-    const auto path = [&](const std::string& run) { return (fs::path(run) / "checkpoints" / checkpoint_name(step)).string(); };
+    const auto path = [&](const std::string& run) {
+      return (fs::path(run) / "checkpoints" / checkpoint_name(step)).string();
+    };
     compare_checkpoints(path(a), path(b), finding);
     if (finding.json.contains("tensor") && !finding.json.at("tensor").is_null()) return;
   }
@@ -141,18 +148,23 @@ void tell_configs(const std::string& a, const std::string& b, Finding& finding) 
     if (difference.path == "training.output_dir") continue;
     const auto text = [](const Json& value) { return value.is_discarded() ? std::string("(missing)") : value.dump(); };
     finding.json["config"].push_back(difference.path);
-    finding.lines.push_back("config: " + difference.path + ": " + text(difference.before) + ", " + text(difference.after));
+    finding.lines.push_back("config: " + difference.path + ": " + text(difference.before) + ", " +
+                            text(difference.after));
   }
 }
 
 }  // namespace
 
 int compare(int argc, const char* const* argv) {
-  CLI::App app("Says where two runs or two checkpoints part: the first step, the first tensor. 0: nowhere; 1: they differ.",
-               "zerotrain compare");
+  CLI::App app(
+      "Says where two runs or two checkpoints part: the first step, the first tensor. 0: nowhere; 1: they differ.",
+      "zerotrain compare");
   std::vector<std::string> paths;
   bool json = false;
-  app.add_option("paths", paths, "Two runs' directories, or two checkpoints")->type_name("PATH PATH")->required()->expected(2);
+  app.add_option("paths", paths, "Two runs' directories, or two checkpoints")
+      ->type_name("PATH PATH")
+      ->required()
+      ->expected(2);
   app.add_flag("--json", json, "As JSON");
   if (!parse_verb(app, argc, argv)) return 0;
   Finding finding;

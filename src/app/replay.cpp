@@ -92,8 +92,10 @@ Json values_json(const std::vector<float>& values) {
 Json tensor_json(Session& session, const Request& request, double unscale) {
   const Layout& layout = session.layout();
   const auto& places = layout.tensors();
-  const auto place = std::find_if(places.begin(), places.end(), [&](const auto& p) { return p.name == request.tensor; });
-  if (place == places.end()) throw UserError("--tensor: the model has no " + request.tensor + " (zerotrain inspect lists them)");
+  const auto place =
+      std::find_if(places.begin(), places.end(), [&](const auto& p) { return p.name == request.tensor; });
+  if (place == places.end())
+    throw UserError("--tensor: the model has no " + request.tensor + " (zerotrain inspect lists them)");
   const std::int64_t first = std::min(request.first, place->count - 1);
   const std::int64_t count = std::min(request.count, place->count - first);
   Device& device = session.engine().context().device;
@@ -135,8 +137,7 @@ Json run_again(const Request& request, ResolvedConfig config, const std::string&
   if (settings.device.threads == 0) settings.device.threads = std::max(1, allowed_core_count());
   settings.training.checkpoint_interval = 0;
   if (dataset.vocab_size > 0) settings.model.gpt.vocab_size = dataset.vocab_size;
-  const Plan plan =
-      make_plan(settings, 0, 1, planned_ranks_on_node(choice, host), scratch_of_device(settings.device));
+  const Plan plan = make_plan(settings, 0, 1, planned_ranks_on_node(choice, host), scratch_of_device(settings.device));
   const cpu::CpuDeviceOptions cpu_options;
   Compute compute(choice, settings, host, plan.operations, &cpu_options);
   Session session(settings, compute.device(), compute.communicator(), dataset.training.get(), dataset.validation.get());
@@ -149,7 +150,8 @@ Json run_again(const Request& request, ResolvedConfig config, const std::string&
   while (session.steps().attempted < request.step) {
     outcome = session.train_step(0);
     if (outcome.decision.verdict == Verdict::fail && session.steps().attempted < request.step)
-      throw RunError("step " + std::to_string(outcome.step) + " ends the run: there is no step " + std::to_string(request.step));
+      throw RunError("step " + std::to_string(outcome.step) + " ends the run: there is no step " +
+                     std::to_string(request.step));
   }
   const auto J = static_cast<double>(settings.batch.micro_batches());
   Json json = {{"step", outcome.step},
@@ -181,11 +183,13 @@ Json differences(const Json& replayed, const Json& record) {
 }
 
 void print(const Json& json) {
-  for (const char* key : {"step", "from", "loss", "grad_norm", "learning_rate", "loss_scale", "skipped", "weights_checksum"}) {
+  for (const char* key :
+       {"step", "from", "loss", "grad_norm", "learning_rate", "loss_scale", "skipped", "weights_checksum"}) {
     const Json& value = json.at(key);
     std::printf("%-17s %s\n", key, (value.is_string() ? value.get<std::string>() : value.dump()).c_str());
   }
-  if (!json.at("not_finite").is_null()) std::printf("%-17s %s\n", "not finite", json.at("not_finite").get<std::string>().c_str());
+  if (!json.at("not_finite").is_null())
+    std::printf("%-17s %s\n", "not finite", json.at("not_finite").get<std::string>().c_str());
   const Json& record = json.at("record");
   if (record.is_null()) {
     std::puts("metrics.jsonl has no record of this step");
@@ -204,9 +208,10 @@ void print(const Json& json) {
 }  // namespace
 
 int replay(int argc, const char* const* argv) {
-  CLI::App app("Runs one step of a run again, to the bit, in one process, from the checkpoint before it. 1: it differs from "
-               "what metrics.jsonl has.",
-               "zerotrain replay");
+  CLI::App app(
+      "Runs one step of a run again, to the bit, in one process, from the checkpoint before it. 1: it differs from "
+      "what metrics.jsonl has.",
+      "zerotrain replay");
   Request request;
   app.add_option("run", request.run, "The run's directory")->type_name("DIR")->required();
   app.add_option("--step", request.step, "The step, from 1")->type_name("K")->required();
@@ -229,7 +234,8 @@ int replay(int argc, const char* const* argv) {
   const std::string level = device.value("instruction_set", "auto");
   if (const auto asked = cpu::instruction_level_from(level)) {
     if (*asked > cpu::detected_instruction_level())
-      std::fprintf(stderr, "notice: the run computed with %s, which this processor lacks: bits may differ\n", level.c_str());
+      std::fprintf(stderr, "notice: the run computed with %s, which this processor lacks: bits may differ\n",
+                   level.c_str());
     cpu::limit_instruction_set(*asked);
   }
   Json json;

@@ -125,11 +125,12 @@ void add_training(std::vector<Key>& t) {
   t.push_back(used_key(boolean, "training.checkpoint_in_background",
                        "checkpoints are written from a copy in memory while the training goes on")
                   .standard(false));
-  t.push_back(used_key(integer, "training.digest_interval",
-                       "steps between fingerprints of weights and moments in metrics.jsonl, with which compare finds the "
-                       "step where two runs part; at stages 0 to 2 the ranks' copies are compared, too; 0: none")
-                  .standard(0)
-                  .at_least(0));
+  t.push_back(
+      used_key(integer, "training.digest_interval",
+               "steps between fingerprints of weights and moments in metrics.jsonl, with which compare finds the "
+               "step where two runs part; at stages 0 to 2 the ranks' copies are compared, too; 0: none")
+          .standard(0)
+          .at_least(0));
   t.push_back(used_key(path, "training.output_dir",
                        "directory of the run's files; without it runs/NAME, NAME from the first config file"));
   t.push_back(

@@ -27,8 +27,8 @@ ResolvedConfig resolve_again(const Json& resolved, int world_size, const std::ve
   if (!options.resumed) options.resumed = batch_of(resolved, "the config of the run");
   std::vector<std::string> all;
   for (const auto& [key, value] : resolved.items()) {
-    const bool is_batch = key == "train_batch_size" || key == "train_micro_batch_size_per_gpu" ||
-                          key == "gradient_accumulation_steps";
+    const bool is_batch =
+        key == "train_batch_size" || key == "train_micro_batch_size_per_gpu" || key == "gradient_accumulation_steps";
     if (!is_batch) all.push_back(key + "=" + value.dump());
   }
   all.insert(all.end(), sets.begin(), sets.end());

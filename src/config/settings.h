@@ -176,8 +176,8 @@ struct TrainingSettings {
   std::int64_t checkpoint_interval = 0, checkpoints_to_keep = 2;
   bool checkpoint_in_background = false;
   std::int64_t digest_interval = 0;  // steps between fingerprints of weights and moments; 0: none
-  std::string output_dir;                                            // absolute
-  std::string sample_prompt;                                         // gpt: empty: no sample at the end
+  std::string output_dir;            // absolute
+  std::string sample_prompt;         // gpt: empty: no sample at the end
   AccumulationOrder accumulation_order = AccumulationOrder::global;  // asked for: order_in_effect()
   bool fast_communication = false;                                   // communication_order "fast"
   std::int64_t report_delay = 0;  // steps by which the host reads losses late: 0 or 1

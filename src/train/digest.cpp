@@ -20,10 +20,9 @@ class Sum {
     device_.run(Stream::compute, Fill{.out = {scratch_.data(), 2, DType::f32}, .value = 0.0F});
   }
   void add(ConstTensorView values, std::uint64_t tensor, std::int64_t first) {
-    device_.run(Stream::compute, zt::Checksum{.in = values,
-                                              .tensor_index = tensor,
-                                              .first_element = first,
-                                              .out = scratch_.as<std::uint64_t>()});
+    device_.run(Stream::compute,
+                zt::Checksum{
+                    .in = values, .tensor_index = tensor, .first_element = first, .out = scratch_.as<std::uint64_t>()});
   }
   std::uint64_t value() {
     std::uint64_t sum = 0;
@@ -102,7 +101,8 @@ Digest digest_of(Session& session) {
   Sum sum(session);
   for (int moment = 0; moment < session.optimizer().moments(); ++moment) {
     visit_owned_state(session.engine(), session.states(), moment, [&](const StateRun& run) {
-      sum.add(run.values, static_cast<std::uint64_t>(moment) * tensors + static_cast<std::uint64_t>(run.tensor), run.offset);
+      sum.add(run.values, static_cast<std::uint64_t>(moment) * tensors + static_cast<std::uint64_t>(run.tensor),
+              run.offset);
     });
   }
   auto moments = static_cast<std::int64_t>(sum.value());
@@ -122,15 +122,16 @@ void require_equal_copies(Session& session) {
   for (std::size_t rank = 0; rank < by_tensor.size(); ++rank) {
     for (std::size_t tensor = 0; tensor < by_tensor[rank].size(); ++tensor) {
       if (by_tensor[rank][tensor] == most_said(by_tensor, tensor)) continue;
-      found += (found.empty() ? "" : "; ") + ("rank " + std::to_string(rank)) + ", first in " + tensor_name(session, tensor);
+      found +=
+          (found.empty() ? "" : "; ") + ("rank " + std::to_string(rank)) + ", first in " + tensor_name(session, tensor);
       break;
     }
   }
-  fail_together<RunError>(communicator,
-                          "after step " + std::to_string(session.steps().attempted) +
-                              " ranks hold different copies of the parameters: " + found +
-                              (by_tensor.size() == 2 ? " (of two, either may be wrong)" : "") +
-                              ". Memory or network of that machine is faulty: go on from the last checkpoint elsewhere");
+  fail_together<RunError>(
+      communicator, "after step " + std::to_string(session.steps().attempted) +
+                        " ranks hold different copies of the parameters: " + found +
+                        (by_tensor.size() == 2 ? " (of two, either may be wrong)" : "") +
+                        ". Memory or network of that machine is faulty: go on from the last checkpoint elsewhere");
 }
 
 }  // namespace zt

@@ -305,8 +305,7 @@ void Trainer::steps() {
     const bool evaluates = training.eval_interval > 0 && session_->steps().attempted % training.eval_interval == 0;
     const bool saves =
         training.checkpoint_interval > 0 && session_->steps().attempted % training.checkpoint_interval == 0;
-    const bool digests =
-        training.digest_interval > 0 && session_->steps().attempted % training.digest_interval == 0;
+    const bool digests = training.digest_interval > 0 && session_->steps().attempted % training.digest_interval == 0;
     if (evaluates || saves || digests || stop_signal_ != 0 || session_->steps().attempted == total) {
       while (session_->unread() > 0) after_step(session_->read_step());
     }
