@@ -11,6 +11,8 @@ namespace zt {
 std::span<const Verb> verbs() {
   static constexpr std::array table = {
       Verb{"inspect", "what a checkpoint holds, and whether it is whole", inspect},
+      Verb{"export", "writes weights in another program's format: Hugging Face, llm.c", export_weights},
+      Verb{"import", "makes a checkpoint of another program's weights", import_weights},
   };
   return table;
 }

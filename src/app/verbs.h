@@ -21,5 +21,7 @@ bool parse_verb(CLI::App& app, int argc, const char* const* argv);
 
 // Each in a file of its name.
 int inspect(int argc, const char* const* argv);
+int export_weights(int argc, const char* const* argv);  // export_import.cpp
+int import_weights(int argc, const char* const* argv);
 
 }  // namespace zt
