@@ -224,7 +224,7 @@ const std::vector<WrongValue> wrong_over_gpt = {
     {R"({"pipeline": {"stages": 2}})", {"pipeline: this program is data parallel", "zero_optimization.stage"}},
     {R"({"elasticity": {"enabled": true, "whatever": 1}})", {"one mistake", "elasticity", "remove the section"}},
     {R"({"wandb": {"enabled": true}})", {"metrics.jsonl"}},
-    {R"({"model": {"pretrained": "x"}})", {"model.pretrained: found \"x\"", "set it to null"}},
+    {R"({"model": {"pretrained": 5}})", {"model.pretrained: found 5", "a path in quotes"}},
     {R"({"model": {"freeze": "wte"}})",
      {"model.freeze: found \"wte\"; allowed: a list of texts (as a list: [\"wte\"])"}},
     {R"({"training": {"checkpoint_interval": -5}})", {"training.checkpoint_interval", "-5", "at least 0"}},

@@ -12,11 +12,13 @@
 #include "app/signals.h"
 #include "app/verbs.h"
 #include "app/version.h"
+#include "checkpoint/open_weights.h"
 #include "checkpoint/resume_point.h"
 #include "comm/agree.h"
 #include "comm/mpi.h"
 #include "comm/mpi_environment.h"
 #include "comm/threads.h"
+#include "config/model_section.h"
 #include "config/resolve.h"
 #include "config/resolve_again.h"
 #include "core/errors.h"
@@ -39,6 +41,10 @@ ResolvedConfig resolve(const CommandLine& line, int world_size, const std::optio
   options.expects_gpu = gpu_driver_is_installed();
   options.bf16_is_fast = cpu::detected_instruction_level() >= cpu::InstructionLevel::avx512_bf16;
   options.output_dir = line.output;
+  options.pretrained_model = [](const std::string& path) {
+    const std::unique_ptr<WeightSource> weights = open_weights(path);
+    return PretrainedModel{model_section(weights->model()), weights->description()};
+  };
   return resolve_config(line.configs, line.sets, world_size, options);
 }
 

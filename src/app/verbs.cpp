@@ -13,6 +13,8 @@ std::span<const Verb> verbs() {
       Verb{"compare", "where two runs or two checkpoints part: the first step, the first tensor", compare},
       Verb{"inspect", "what a checkpoint holds, and whether it is whole", inspect},
       Verb{"replay", "one step of a run again, to the bit, in one process", replay},
+      Verb{"export", "writes weights in another program's format: Hugging Face, llm.c", export_weights},
+      Verb{"import", "makes a checkpoint of another program's weights", import_weights},
   };
   return table;
 }

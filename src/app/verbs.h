@@ -23,5 +23,7 @@ bool parse_verb(CLI::App& app, int argc, const char* const* argv);
 int compare(int argc, const char* const* argv);
 int inspect(int argc, const char* const* argv);
 int replay(int argc, const char* const* argv);
+int export_weights(int argc, const char* const* argv);  // export_import.cpp
+int import_weights(int argc, const char* const* argv);
 
 }  // namespace zt

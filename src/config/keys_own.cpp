@@ -85,11 +85,13 @@ void add_model(std::vector<Key>& t) {
                   .standard("mse")
                   .one_of({"mse", "cross_entropy"})
                   .only_for(mlp));
-  t.push_back(refused_key(string, "model.pretrained", "a checkpoint to start from",
-                          "this version starts from initial weights only: remove the key or set it to null")
-                  .standard(nullptr)
-                  .or_null()
-                  .unless({nullptr}));
+  t.push_back(
+      used_key(path, "model.pretrained",
+               "weights to start from, in place of initial ones: a checkpoint, a Hugging Face GPT-2 (its directory or "
+               "model.safetensors) or llm.c's model.bin; keys of the model that are not given are as there "
+               "(docs/formats.md)")
+          .standard(nullptr)
+          .or_null());
   t.push_back(used_key(strings, "model.freeze",
                        "name patterns of parameters that are not trained: \"h.0\" and all below it, \"*.bias\"; * "
                        "stands for any characters")

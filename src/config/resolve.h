@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,12 @@ struct ResumedBatch {
   std::string grad_accum_dtype;       // of the sums; empty: as the config says
 };
 
+// What weights in a file say of the model that they belong to.
+struct PretrainedModel {
+  Json section;             // as the config's section "model"
+  std::string description;  // of where they lie
+};
+
 struct ResolveOptions {
   // These decide precision where both sections say "auto":
   bool bf16_is_fast = false;              // on the CPU
@@ -35,6 +42,8 @@ struct ResolveOptions {
   // left without a micro-batch in the last micro-step.
   std::optional<ResumedBatch> resumed;
   std::filesystem::path current_directory = std::filesystem::current_path();
+  // Looks into the weights that model.pretrained names. UserError where they cannot be used; not given: nobody looks.
+  std::function<PretrainedModel(const std::string& path)> pretrained_model;
 };
 
 // Throws ConfigError, whose text lists every mistake.

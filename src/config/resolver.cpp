@@ -81,6 +81,7 @@ void Resolver::notice(const std::string& path, const std::string& text) {
 }
 
 void Resolver::apply_rules() {
+  take_pretrained_model();
   resolve_batch();
   resolve_precision();
   resolve_loss_scale();

@@ -36,6 +36,8 @@ class Resolver {
   void resolve_formats();  // of sums and of what is sent
   void resolve_loss_scale();
   void tell_static_scale();
+  void take_pretrained_model();
+  bool fits_pretrained(const std::string& key, const Json& theirs) const;
   void resolve_model();
   void resolve_data();
   void resolve_synthetic_data();

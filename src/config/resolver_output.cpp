@@ -60,6 +60,7 @@ Settings Resolver::to_settings() const {
   }
 
   s.model.freeze = get<std::vector<std::string>>("model.freeze");
+  if (known({"model.pretrained"})) s.model.pretrained = word("model.pretrained");
 
   s.data.type = word("data.type");
   if (s.data.type == "text" || s.data.type == "csv") {

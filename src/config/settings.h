@@ -36,6 +36,7 @@ struct ModelSettings {
   GptSettings gpt;
   MlpSettings mlp;
   std::vector<std::string> freeze;  // name patterns of parameters that training leaves as they are
+  std::string pretrained;           // weights to start from: absolute; empty: initial ones
 };
 
 struct ColumnName {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <mutex>
 
+#include "checkpoint/open_weights.h"
 #include "checkpoint/saver.h"
 #include "comm/threads.h"
 #include "core/errors.h"
@@ -34,7 +35,7 @@ Curve run_rank(Settings settings, const Dataset& dataset, Communicator& host, co
 
   Session session(settings, device, communicator, dataset.training.get(), dataset.validation.get());
   if (options.resume_from.empty()) {
-    session.initialize();
+    session.initialize(open_pretrained(settings.model).get());
   } else {
     session.load(options.resume_from);
   }

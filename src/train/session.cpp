@@ -7,6 +7,7 @@
 
 #include "checkpoint/checksum.h"
 #include "checkpoint/load_state.h"
+#include "checkpoint/load_weights.h"
 #include "checkpoint/saver.h"
 #include "comm/agree.h"
 #include "train/idle_pass.h"
@@ -82,9 +83,13 @@ Session::Session(const Settings& settings, Device& device, Communicator& communi
   }
 }
 
-void Session::initialize() {
+void Session::initialize(const WeightSource* from) {
   communicator_.set_purpose(Purpose::control);
-  initialize_parameters(*engine_, *states_, settings_.training.seed);
+  if (from != nullptr) {
+    load_weights(*engine_, *states_, *from);
+  } else {
+    initialize_parameters(*engine_, *states_, settings_.training.seed);
+  }
   device_.synchronize(Stream::compute);
   device_.synchronize(Stream::gather);
 }

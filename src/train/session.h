@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/weight_source.h"
 #include "comm/communicator.h"
 #include "config/settings.h"
 #include "data/loader.h"
@@ -48,7 +49,8 @@ class Session {
   Session(const Settings& settings, Device& device, Communicator& communicator, const Source* training,
           const Source* validation);
 
-  void initialize();
+  // Weights as they start, or from a source.
+  void initialize(const WeightSource* from = nullptr);
   // In place of initialize(): weights, moments and progress of a checkpoint. Returns the optimizer's moments that it
   // lacks. All ranks; errors as of load_state() (checkpoint/load_state.h).
   std::vector<std::string> load(const std::string& checkpoint);

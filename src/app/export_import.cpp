@@ -1,0 +1,133 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/verbs.h"
+#include "app/version.h"
+#include "checkpoint/file_access.h"
+#include "checkpoint/huggingface.h"
+#include "checkpoint/llmc_model.h"
+#include "checkpoint/native_weights.h"
+#include "checkpoint/open_weights.h"
+#include "comm/mpi.h"
+#include "core/errors.h"
+#include "data/message_text.h"
+
+namespace zt {
+namespace {
+
+struct ExportOptions {
+  std::string checkpoint, format, output, dtype = "fp32";
+  std::int64_t largest_file = HuggingfaceExport{}.largest_file;
+};
+
+// Nothing if help was asked for, which has then been printed.
+std::optional<ExportOptions> parse_export(int argc, const char* const* argv) {
+  ExportOptions options;
+  CLI::App app("Writes the weights of a checkpoint in another program's format.", "zerotrain export");
+  app.footer(
+      "Examples:\n"
+      "  zerotrain export --checkpoint runs/gpt --format huggingface --output gpt-hf\n"
+      "  zerotrain export --checkpoint gpt-hf --format llm.c --dtype bf16 --output gpt-llmc");
+  app.add_option("--checkpoint", options.checkpoint, "Where the weights are: any format that model.pretrained takes")
+      ->type_name("PATH")
+      ->required();
+  app.add_option("--format", options.format, "huggingface (GPT-2 of the transformers library) or llm.c (model.bin)")
+      ->check(CLI::IsMember({"huggingface", "llm.c"}))
+      ->required();
+  app.add_option("-o,--output", options.output, "The directory to write, which is new or empty")
+      ->type_name("DIR")
+      ->required();
+  app.add_option("--dtype", options.dtype, "Number format of the weights written: fp32, bf16, fp16 (not llm.c)")
+      ->check(CLI::IsMember({"fp32", "bf16", "fp16"}))
+      ->capture_default_str();
+  app.add_option("--largest-file", options.largest_file, "huggingface: bytes of weights in a file; more make several")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 60))
+      ->capture_default_str();
+  if (!parse_verb(app, argc, argv)) return std::nullopt;
+  return options;
+}
+
+DType dtype_of(const std::string& name) {
+  return name == "bf16" ? DType::bf16 : name == "fp16" ? DType::f16 : DType::f32;
+}
+
+// The files of a tokenizer, as they are.
+std::vector<NamedText> read_files(const std::vector<std::string>& paths) {
+  constexpr std::int64_t largest = 256 << 20;  // bytes
+  std::vector<NamedText> files;
+  for (const std::string& path : paths) {
+    const InputDescriptor file(path);
+    if (file.bytes() > largest) throw UserError(shown_path(path) + " is larger than a tokenizer's files are");
+    NamedText& text = files.emplace_back();
+    text.name = std::filesystem::path(path).filename().string();
+    text.text.resize(static_cast<std::size_t>(file.bytes()));
+    file.read(0, file.bytes(), text.text.data());
+  }
+  return files;
+}
+
+void say_written(const std::string& directory, const std::vector<std::string>& files) {
+  std::string text;
+  for (const std::string& file : files) text += (text.empty() ? "" : ", ") + file;
+  std::fprintf(stderr, "wrote %s: %s\n", shown_path(directory).c_str(), text.c_str());
+}
+
+}  // namespace
+
+int export_weights(int argc, const char* const* argv) {
+  const std::optional<ExportOptions> options = parse_export(argc, argv);
+  if (!options) return 0;
+  if (launched_by_mpi()) throw UserError("export is one process: start it without mpirun");
+  const std::unique_ptr<WeightSource> source = open_weights(options->checkpoint);
+  source->verify();
+  const std::optional<StoredTokenizer> tokenizer = source->tokenizer();
+  const DType dtype = dtype_of(options->dtype);
+  if (options->format == "llm.c") {
+    if (tokenizer)
+      std::fprintf(stderr, "notice: llm.c's model.bin holds no tokenizer; that of the weights is not written\n");
+    say_written(options->output, {export_llmc_model(*source, source->model(), options->output, dtype)});
+    return 0;
+  }
+  HuggingfaceExport details;
+  details.largest_file = options->largest_file;
+  details.dtype = dtype;
+  if (tokenizer) {
+    details.tokenizer_files = read_files(tokenizer->files);
+    details.end_of_text = tokenizer->end_of_text;
+    if (tokenizer->files.empty()) {
+      std::fprintf(stderr, "notice: the tokenizer \"%s\" has no files in the transformers library; none is written\n",
+                   shown(tokenizer->name).c_str());
+    }
+  }
+  say_written(options->output, export_huggingface(*source, source->model(), options->output, details));
+  return 0;
+}
+
+int import_weights(int argc, const char* const* argv) {
+  std::string from, output;
+  CLI::App app("Makes a checkpoint of zerotrain's own from weights of another program.", "zerotrain import");
+  app.footer(
+      "A checkpoint made so has no state of an optimizer: training starts from it with\n"
+      "  zerotrain --config FILE --set model.pretrained=DIR");
+  app.add_option("--from", from, "A Hugging Face GPT-2 (directory or model.safetensors) or llm.c's model.bin")
+      ->type_name("DIR|FILE")
+      ->required();
+  app.add_option("-o,--output", output, "The checkpoint to write, a directory that is new or empty")
+      ->type_name("DIR")
+      ->required();
+  if (!parse_verb(app, argc, argv)) return 0;
+  if (launched_by_mpi()) throw UserError("import is one process: start it without mpirun");
+  const std::unique_ptr<WeightSource> source = open_weights(from);
+  source->verify();
+  write_native_weights(*source, output, program_name());
+  const std::optional<StoredTokenizer> tokenizer = source->tokenizer();
+  if (tokenizer) std::fprintf(stderr, "notice: the tokenizer stays where it is: name it in data.tokenizer\n");
+  say_written(output, {"manifest.json", "rank-00000.weights.safetensors"});
+  return 0;
+}
+
+}  // namespace zt

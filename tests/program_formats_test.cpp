@@ -1,0 +1,90 @@
+// The program with weights of other programs: export, and training from model.pretrained.
+#include "program_support.h"
+
+using namespace zt::test;
+
+namespace {
+
+std::string golden(const std::string& name) {
+  return std::string(ZEROTRAIN_SOURCE_DIR) + "/tests/golden/formats/" + name;
+}
+
+const char* const from_weights = R"({
+  "train_batch_size": 4, "train_micro_batch_size_per_gpu": 1,
+  "optimizer": { "type": "AdamW", "params": { "lr": 1e-3 } }, "data_types": { "grad_accum_dtype": "fp32" },
+  "model": { "type": "gpt", "pretrained": "weights" },
+  "data": { "type": "synthetic", "task": "tokens", "samples": 100 },
+  "training": { "max_steps": 3, "eval_interval": 0 }, "device": { "threads": 1 }
+})";
+
+Json summary(const Workplace& place) { return Json::parse(contents_of(place.file("run/summary.json"))); }
+
+}  // namespace
+
+TEST_CASE("weights go from Hugging Face to llm.c and back without a bit lost, by the verb export") {
+  const Workplace place;
+  ProgramResult done = place.run_with({"export", "--checkpoint", golden("gpt2"), "--format", "llm.c", "--output", "c"});
+  CAPTURE(done.err);
+  REQUIRE(done.code == 0);
+  CHECK(contents_of(place.file("c/model.bin")) == contents_of(golden("model.bin")));
+  done = place.run_with(
+      {"export", "--checkpoint", "c/model.bin", "--format", "huggingface", "--output", "h", "--largest-file", "6000"});
+  CAPTURE(done.err);
+  REQUIRE(done.code == 0);
+  CHECK(done.err.find("wrote h: config.json, generation_config.json, model-00001-of-00002.safetensors") !=
+        std::string::npos);
+  done = place.run_with({"export", "--checkpoint", "h", "--format", "llm.c", "--output", "again"});
+  CHECK(contents_of(place.file("again/model.bin")) == contents_of(golden("model.bin")));
+}
+
+TEST_CASE("export says what it is not given, and refuses a directory in use") {
+  const Workplace place;
+  CHECK(place.run_with({"export", "--help"}).code == 0);
+  CHECK(place.run_with({"export", "--help"}).out.find("--checkpoint PATH") != std::string::npos);
+  for (const auto& [arguments, words] : std::vector<std::pair<Arguments, std::string>>{
+           {{"export"}, "--checkpoint"},
+           {{"export", "--checkpoint", golden("gpt2"), "--format", "gguf", "--output", "x"}, "gguf"},
+           {{"export", "--checkpoint", "nowhere", "--format", "llm.c", "--output", "x"}, "nowhere"},
+           {{"export", "--checkpoint", golden("gpt2_sharded"), "--format", "llm.c", "--output", "x"},
+            "tie_word_embeddings"},
+           {{"export", "--checkpoint", golden("gpt2"), "--format", "llm.c", "--output", "."}, "holds files already"}}) {
+    const ProgramResult result = place.run_with(arguments);
+    INFO(words << ": " << result.err);
+    CHECK(result.code == 2);
+    CHECK(result.err.find(words) != std::string::npos);
+  }
+  CHECK_FALSE(fs::exists(place.file("x")));
+}
+
+TEST_CASE("a run starts from the weights that model.pretrained names, on one rank and on several") {
+  const Workplace place(from_weights);
+  fs::copy(golden("gpt2"), place.file("weights"));
+  ProgramResult result = place.run({});
+  CAPTURE(result.err);
+  REQUIRE(result.code == 0);
+  CHECK(result.err.find("model.pretrained: as in the Hugging Face GPT-2 in") != std::string::npos);
+  const Json one = summary(place);
+  // The same bits from llm.c's file, on three ranks that hold slices.
+  result = place.run({"--overwrite", "--ranks", "4", "--set", "zero_optimization.stage=3", "--set",
+                      "model.pretrained=" + golden("model.bin"), "--set", "model.embd_pdrop=0", "--set",
+                      "model.resid_pdrop=0", "--set", "model.attn_pdrop=0"});
+  CAPTURE(result.err);
+  REQUIRE(result.code == 0);
+  CHECK(summary(place).at("weights_checksum") == one.at("weights_checksum"));
+  // The resolved config, which has every key, is a config for the same run.
+  fs::copy_file(place.file("run/config.resolved.json"), place.file("resolved.json"));
+  result = place.run_with({"--config", "resolved.json", "--output", "run", "--overwrite"});
+  CHECK(summary(place).at("weights_checksum") == one.at("weights_checksum"));
+}
+
+TEST_CASE("weights that do not fit are found before the run begins") {
+  const Workplace place(from_weights);
+  CHECK(place.run({}).code == 2);
+  CHECK(place.run({}).err.find("model.pretrained: there is no") != std::string::npos);
+  fs::copy(golden("gpt2"), place.file("weights"));
+  const ProgramResult result = place.run({"--set", "model.n_layer=3", "--set", "model.vocab_size=50"});
+  CHECK(result.code == 2);
+  CHECK(result.err.find("model.n_layer: found 3") != std::string::npos);
+  CHECK(result.err.find("model.vocab_size: found 50") != std::string::npos);
+  CHECK_FALSE(fs::exists(place.file("run/summary.json")));
+}
