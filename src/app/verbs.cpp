@@ -11,6 +11,7 @@ namespace zt {
 std::span<const Verb> verbs() {
   static constexpr std::array table = {
       Verb{"inspect", "what a checkpoint holds, and whether it is whole", inspect},
+      Verb{"tokenize", "token files from text, or a vocabulary trained on it", tokenize},
   };
   return table;
 }

@@ -21,5 +21,6 @@ bool parse_verb(CLI::App& app, int argc, const char* const* argv);
 
 // Each in a file of its name.
 int inspect(int argc, const char* const* argv);
+int tokenize(int argc, const char* const* argv);
 
 }  // namespace zt
