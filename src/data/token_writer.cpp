@@ -28,7 +28,8 @@ class TokenWriter::File {
  public:
   explicit File(const std::string& path) : path_(path), temporary_(path + ".tmp") {
     file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (file_ < 0) fail("create", errno);
+    // Before anything is done.
+    if (file_ < 0) throw UserError("cannot create " + path + ": " + std::generic_category().message(errno));
   }
   File(const File&) = delete;
   File& operator=(const File&) = delete;
@@ -41,24 +42,24 @@ class TokenWriter::File {
     while (!bytes.empty()) {
       const ssize_t written = ::write(file_, bytes.data(), bytes.size());
       if (written < 0 && errno == EINTR) continue;
-      if (written < 0) fail("write", errno);
+      if (written < 0) fail(errno);
       bytes = bytes.subspan(static_cast<std::size_t>(written));
     }
   }
   void rewind() {
-    if (::lseek(file_, 0, SEEK_SET) != 0) fail("write", errno);
+    if (::lseek(file_, 0, SEEK_SET) != 0) fail(errno);
   }
   void commit() {
-    if (::fsync(file_) != 0) fail("write", errno);
+    if (::fsync(file_) != 0) fail(errno);
     const int closed = ::close(std::exchange(file_, -1));
-    if (closed != 0) fail("write", errno);
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("write", errno);
+    if (closed != 0) fail(errno);
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(errno);
     is_done_ = true;
   }
 
  private:
-  [[noreturn]] void fail(const char* what, int error) const {
-    throw RunError("cannot " + std::string(what) + " " + path_ + ": " + std::generic_category().message(error));
+  [[noreturn]] void fail(int error) const {
+    throw RunError("cannot write " + path_ + ": " + std::generic_category().message(error));
   }
   std::string path_, temporary_;
   int file_ = -1;

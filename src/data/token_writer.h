@@ -15,7 +15,8 @@ namespace zt {
 class TokenWriter {
  public:
   // `vocabulary`: ids are below; it decides the width. Of Megatron's pair `path` may be named with or without .bin.
-  // Throws UserError where the format does not hold the vocabulary, RunError where the file cannot be made or written.
+  // Throws UserError where the format does not hold the vocabulary or the file cannot be made; all throw RunError where
+  // it cannot be written.
   TokenWriter(const std::string& path, TokenFormat format, std::int64_t vocabulary);
   ~TokenWriter();  // what is not finished leaves nothing behind
   TokenWriter(const TokenWriter&) = delete;
