@@ -21,6 +21,7 @@ packages=(
   libhwy-dev                                 # Highway: vector instructions
   zlib1g-dev                                 # zlib: data files as gzip
   libxxhash-dev                              # xxHash: checksums of checkpoints; its header alone, nothing is linked
+  libicu-dev                                 # ICU: the classes of characters that tokenizers split by
   nlohmann-json3-dev libcli11-dev libspdlog-dev
   libopenmpi-dev openmpi-bin                 # ranks over MPI
   bible-kjv bible-kjv-text                   # the text of configs/gpt.json
@@ -28,7 +29,7 @@ packages=(
 
 # What a built zerotrain links. The names of these packages hold the number of the library's interface, another one in
 # every release, so they are looked up: as the dependency of a package above (left of the colon) that starts as stated.
-linked=(libdnnl-dev:libdnnl libhwy-dev:libhwy libspdlog-dev:libspdlog zlib1g-dev:zlib1g libopenmpi-dev:libopenmpi)
+linked=(libdnnl-dev:libdnnl libhwy-dev:libhwy libspdlog-dev:libspdlog zlib1g-dev:zlib1g libicu-dev:libicu libopenmpi-dev:libopenmpi)
 runtime=(
   libgomp1                                   # OpenMP, for oneDNN
   openmpi-bin                                # mpirun

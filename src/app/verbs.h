@@ -25,5 +25,6 @@ int inspect(int argc, const char* const* argv);
 int replay(int argc, const char* const* argv);
 int export_weights(int argc, const char* const* argv);  // export_import.cpp
 int import_weights(int argc, const char* const* argv);
+int tokenize(int argc, const char* const* argv);
 
 }  // namespace zt

@@ -201,7 +201,7 @@ std::string ValueReader::convert_value(const Key& key, const std::string& path, 
       return found;
     case KeyType::string: out = as_text(path, value); return out.is_string() ? "" : found;
     case KeyType::choice: return convert_choice(key, path, value, found, out);
-    case KeyType::path: return convert_path(path, as_text(path, value), found, out);
+    case KeyType::path: return convert_path(key, path, as_text(path, value), found, out);
     case KeyType::integers:
     case KeyType::numbers:
     case KeyType::strings: return convert_list(key, value, found, out);
@@ -237,9 +237,20 @@ std::string ValueReader::convert_choice(const Key& key, const std::string& path,
   return found;
 }
 
-std::string ValueReader::convert_path(const std::string& path, const Json& value, const std::string& found,
-                                      Json& out) const {
+std::string ValueReader::convert_path(const Key& key, const std::string& path, const Json& value,
+                                      const std::string& found, Json& out) const {
   if (!value.is_string() || value.get_ref<const std::string&>().empty()) return found;
+  const std::string word = value.get<std::string>();
+  if (std::find(key.choices.begin(), key.choices.end(), word) != key.choices.end()) {
+    out = word;
+    return "";
+  }
+  // "character" is a word that was meant, "gpt2/vocab.json" is a path.
+  if (!key.choices.empty() && word.find_first_of("/.") == std::string::npos) {
+    std::string near = choice_meant(word, key.choices);
+    if (near.empty()) near = nearest_word(word, key.choices);
+    if (!near.empty()) return found + "; did you mean " + Json(near).dump() + "?";
+  }
   const Origin* origin = tree_.origin_of(path);
   // Outputs start at the current directory, whichever file names them.
   const std::filesystem::path base =

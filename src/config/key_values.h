@@ -28,7 +28,8 @@ class ValueReader {
   std::string convert_value(const Key& key, const std::string& path, const Json& value, Json& out) const;
   std::string convert_choice(const Key& key, const std::string& path, const Json& value, const std::string& found,
                              Json& out) const;
-  std::string convert_path(const std::string& path, const Json& value, const std::string& found, Json& out) const;
+  std::string convert_path(const Key& key, const std::string& path, const Json& value, const std::string& found,
+                           Json& out) const;
   std::string hint(const Key& key, const std::string& path, const Json& value) const;
   Json as_text(const std::string& path, const Json& value) const;
 

@@ -18,11 +18,11 @@ void add_text(std::vector<Key>& t) {
           .or_auto()
           .one_of({"plain", "prompt_completion"})
           .only_for(text));
-  t.push_back(used_key(choice, "data.tokenizer",
-                       "bytes, or characters (those of the text); this version reads no tokenizer files")
+  t.push_back(used_key(path, "data.tokenizer",
+                       "bytes, characters (those of the text), or the path of a byte-pair vocabulary: a "
+                       "tokenizer.json, a vocab.json with its merges.txt, a folder with them, or a tiktoken file")
                   .standard("bytes")
                   .one_of({"bytes", "characters"})
-                  .others("this version reads no tokenizer files: use \"bytes\" or \"characters\"")
                   .only_for(text));
   t.push_back(
       used_key(number, "data.validation_fraction",
@@ -32,6 +32,50 @@ void add_text(std::vector<Key>& t) {
           .at_least(0)
           .below(1)
           .only_for(text));
+}
+
+void add_tokens(std::vector<Key>& t) {
+  const std::vector<std::string> tokens = {"tokens"};
+  t.push_back(used_key(path, "data.train",
+                       "token files: one, or a pattern with * ? [...] for several, which are taken in the order of "
+                       "their names as one run of tokens")
+                  .required()
+                  .only_for(tokens));
+  t.push_back(used_key(path, "data.validation", "the same for evaluation; null: none")
+                  .standard(nullptr)
+                  .or_null()
+                  .only_for(tokens));
+  t.push_back(used_key(choice, "data.format",
+                       "llm.c (a header, then 16 bits a token; 32 in its files for Llama 3), nanogpt (16 bits a token "
+                       "and nothing else), megatron (.bin with its .idx). null: by the first bytes, and by whether an "
+                       ".idx lies beside a .bin")
+                  .standard(nullptr)
+                  .or_null()
+                  .one_of({"llm.c", "nanogpt", "megatron"})
+                  .only_for(tokens));
+  t.push_back(
+      used_key(path, "data.tokenizer",
+               "the tokenizer that the files were made with, as for text: it gives model.vocab_size \"auto\", the "
+               "end of text, and the words of training.sample_prompt; null: none, and \"auto\" is one more than "
+               "the largest id in the files")
+          .standard(nullptr)
+          .or_null()
+          .one_of({"bytes"})
+          .only_for(tokens));
+  t.push_back(used_key(choice, "data.documents",
+                       "joined: a sample may go on from one document into the next. apart: a sample ends where its "
+                       "document ends, what is left of it is padded and does not count in the loss")
+                  .standard("joined")
+                  .one_of({"joined", "apart"})
+                  .only_for(tokens));
+  t.push_back(
+      used_key(integer, "data.end_of_text",
+               "with documents apart: the id at which one starts (Megatron's files know that themselves). null: "
+               "the tokenizer's <|endoftext|>, or 50256, GPT-2's")
+          .standard(nullptr)
+          .or_null()
+          .at_least(0)
+          .only_for(tokens));
 }
 
 void add_csv(std::vector<Key>& t) {
@@ -83,14 +127,12 @@ void add_data_keys(std::vector<Key>& t) {
   t.push_back(used_key(section, "data", "what is trained on; its other keys depend on its type"));
   t.push_back(
       used_key(choice, "data.type",
-               "text (a file, for gpt), csv (a table, for mlp), idx (images with classes, for mlp) or synthetic "
-               "(made up from the seed)")
-          .one_of({"text", "idx", "csv", "synthetic"})
-          .refusing("tokens",
-                    "this version reads no token files: give the text itself with \"type\": \"text\", or prompts "
-                    "and completions as JSON lines")
+               "text (a file, for gpt), tokens (files of ids, for gpt), csv (a table, for mlp), idx (images with "
+               "classes, for mlp) or synthetic (made up from the seed)")
+          .one_of({"text", "tokens", "idx", "csv", "synthetic"})
           .required());
   add_text(t);
+  add_tokens(t);
   add_csv(t);
   add_idx(t);
   t.push_back(used_key(integer, "data.split_seed",

@@ -8,19 +8,19 @@ void Resolver::resolve_data() {
   const bool gpt = is("model.type", "gpt");
   const bool mlp = is("model.type", "mlp");
   const std::string& type = checked_.selected.at("data.type");
-  if (mlp && type == "text") {
-    problem("data.type",
-            "found \"text\", but model.type is \"mlp\", which takes no text: use \"csv\" or \"idx\", \"synthetic\" "
-            "with task "
-            "\"regression\", or a gpt");
+  if (mlp && (type == "text" || type == "tokens")) {
+    problem("data.type", "found \"" + type + "\", but model.type is \"mlp\", which takes no " + type +
+                             ": use \"csv\" or \"idx\", \"synthetic\" with task \"regression\", or a gpt");
   }
   if (gpt && (type == "csv" || type == "idx")) {
-    problem("data.type", "found \"" + type +
-                             "\", but model.type is \"gpt\", which takes tokens: use \"text\", \"synthetic\" with task "
-                             "\"tokens\", or an mlp");
+    problem("data.type",
+            "found \"" + type +
+                "\", but model.type is \"gpt\", which takes tokens: use \"text\", \"tokens\", \"synthetic\" with task "
+                "\"tokens\", or an mlp");
   }
   if (type == "synthetic") resolve_synthetic_data();
   if (type == "text") resolve_text_data();
+  if (type == "tokens") resolve_token_files();
   if (mlp && type == "csv") resolve_csv_data();
   if (mlp && type == "idx") resolve_idx_data();
 
@@ -66,6 +66,19 @@ void Resolver::resolve_text_format() {
     set_auto("data.format", "prompt_completion", "after the ending of data.path");
   } else {
     values_["data.format"] = "plain";
+  }
+}
+
+void Resolver::resolve_token_files() {
+  if (checked_.wrong.contains("data.validation")) return;
+  if (!known({"data.validation"}) && known({"training.eval_interval"}) &&
+      get<std::int64_t>("training.eval_interval") > 0) {
+    problem("data.validation",
+            "missing, so there is nothing for the evaluations that training.eval_interval asks for: give it, or set "
+            "training.eval_interval to 0");
+  }
+  if (known({"data.documents"}) && get<std::string>("data.documents") == "joined" && known({"data.end_of_text"})) {
+    notice("data.end_of_text", "has no effect: documents are joined");
   }
 }
 

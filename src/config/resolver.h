@@ -44,6 +44,7 @@ class Resolver {
   void resolve_text_data();
   void resolve_text_format();
   void resolve_csv_data();
+  void resolve_token_files();
   void resolve_idx_data();
   void resolve_optimizer();
   void resolve_momentum();

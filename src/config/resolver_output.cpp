@@ -71,6 +71,14 @@ Settings Resolver::to_settings() const {
   if (s.data.type == "text") {
     s.data.format = word("data.format");
     s.data.tokenizer = word("data.tokenizer");
+  } else if (s.data.type == "tokens") {
+    const auto word_or_empty = [&](const char* path) { return known({path}) ? word(path) : std::string(); };
+    s.data.train = word("data.train");
+    s.data.validation = word_or_empty("data.validation");
+    s.data.format = word_or_empty("data.format");
+    s.data.tokenizer = word_or_empty("data.tokenizer");
+    s.data.documents_apart = word("data.documents") == "apart";
+    s.data.end_of_text = known({"data.end_of_text"}) ? integer("data.end_of_text") : -1;
   } else if (s.data.type == "csv") {
     for (const Json& column : values_.at("data.target")) {
       ColumnName& target = s.data.target.emplace_back();

@@ -45,10 +45,13 @@ struct ColumnName {
 };
 
 struct DataSettings {
-  std::string type;              // text, idx, csv, synthetic
-  std::string path;              // text, csv: absolute
-  std::string format = "plain";  // text: or prompt_completion
-  std::string tokenizer = "bytes";
+  std::string type;                 // text, tokens, idx, csv, synthetic
+  std::string path;                 // text, csv: absolute
+  std::string format = "plain";     // text: or prompt_completion; tokens: llm.c, nanogpt, megatron, or empty
+  std::string tokenizer = "bytes";  // characters, or a path: absolute; of tokens empty: none
+  std::string train, validation;    // tokens: paths or patterns, absolute; no validation: empty
+  bool documents_apart = false;     // tokens: a window ends with its document
+  std::int64_t end_of_text = -1;    // tokens: the id at which documents start; -1: the tokenizer's, or GPT-2's
   double validation_fraction = 0.1;
   std::uint64_t split_seed = 0;  // which rows, or lines of prompt and completion, are for validation
   std::string images, labels;    // idx: absolute

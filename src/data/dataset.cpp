@@ -74,11 +74,12 @@ Dataset open_dataset(const Settings& settings) {
   const DataSettings& data = settings.data;
   if (data.type == "text")
     return data.format == "prompt_completion" ? open_prompt_completion(settings) : open_text(settings);
+  if (data.type == "tokens") return open_token_files(settings);
   if (data.type == "idx") return open_idx(settings);
   if (data.type == "csv") return open_csv(settings);
   if (data.type == "synthetic") return open_synthetic(settings);
-  throw UserError(
-      join("data.type: \"", shown(data.type), "\" is not known; use \"text\", \"idx\", \"csv\" or \"synthetic\""));
+  throw UserError(join("data.type: \"", shown(data.type),
+                       "\" is not known; use \"text\", \"tokens\", \"idx\", \"csv\" or \"synthetic\""));
 }
 
 }  // namespace zt

@@ -12,6 +12,7 @@ namespace zt {
 
 Dataset open_text(const Settings& settings);               // text_source.cpp: one running text
 Dataset open_prompt_completion(const Settings& settings);  // prompt_source.cpp: JSON lines
+Dataset open_token_files(const Settings& settings);        // token_source.cpp: files of ids
 Dataset open_idx(const Settings& settings);                // idx_source.cpp
 Dataset open_csv(const Settings& settings);                // csv_source.cpp
 Dataset open_synthetic(const Settings& settings);          // synthetic.cpp

@@ -63,7 +63,7 @@ class PromptSource final : public Source {
 
 std::unique_ptr<Tokenizer> tokenizer_for(const std::string& name, const std::vector<PromptCompletion>& prompts,
                                          const std::string& origin) {
-  if (name != "characters") return make_tokenizer(name, {});
+  if (name != "characters") return open_tokenizer(name, "data.tokenizer");
   std::string all;
   for (const PromptCompletion& entry : prompts) all += entry.prompt + entry.completion;
   return make_character_tokenizer(all, origin);

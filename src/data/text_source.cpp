@@ -113,7 +113,7 @@ Dataset open_text(const Settings& settings) {
       require_text(file.bytes(), origin, "name a text file, or set data.tokenizer to \"bytes\", which takes any file");
       dataset.tokenizer = make_character_tokenizer(file.bytes(), origin);
     } else {
-      dataset.tokenizer = make_tokenizer(settings.data.tokenizer, {});
+      dataset.tokenizer = open_tokenizer(settings.data.tokenizer, "data.tokenizer");
     }
     tokens = std::make_shared<const TokenArray>(dataset.tokenizer->encode_corpus(file.bytes(), origin));
   }

@@ -25,6 +25,10 @@ class TokenArray {
     }
   }
 
+  // Ids that are there already: std::uint8_t, uint16_t or uint32_t.
+  template <typename Id>
+  explicit TokenArray(std::vector<Id> ids) : ids_(std::move(ids)) {}
+
   std::int64_t size() const {
     return std::visit([](const auto& ids) { return static_cast<std::int64_t>(ids.size()); }, ids_);
   }

@@ -45,6 +45,7 @@ class ByteTokenizer final : public Tokenizer {
     return tokens;
   }
 
+  std::size_t cut_before(std::string_view /*text*/, std::size_t at) const override { return at; }
   std::string definition() const override { return {}; }
 };
 
@@ -148,6 +149,8 @@ std::unique_ptr<Tokenizer> make_character_tokenizer(std::string_view text, const
 std::unique_ptr<Tokenizer> make_tokenizer(std::string_view name, std::string_view definition) {
   if (name == "bytes") return make_byte_tokenizer();
   if (name == "characters") return make_character_tokenizer(definition, "the tokenizer's characters");
+  if (name == byte_pair_name)
+    return make_byte_pair_tokenizer(parse_byte_pair_vocabulary(definition, "the checkpoint's tokenizer"));
   throw UserError("data.tokenizer: \"" + shown(name) + "\" is not known; use \"bytes\" or \"characters\"");
 }
 

@@ -1,0 +1,78 @@
+// Merging the tokens of one piece, pair by pair: the pair of the lowest rank first, of equal ones the leftmost.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "data/byte_pair_vocabulary.h"
+
+namespace zt {
+
+// Which pairs of tokens make another, and when: open addressing, read by several threads.
+class PairTable {
+ public:
+  static constexpr std::uint32_t no_rank = 0xffffffff;
+  struct Pair {
+    std::uint64_t key = 0;  // left << 32 | right
+    std::uint32_t rank = no_rank;
+  };
+
+  explicit PairTable(const std::vector<BytePairVocabulary::Merge>& merges);
+
+  // no_rank: the two do not merge.
+  std::uint32_t rank_of(std::uint32_t left, std::uint32_t right) const {
+    const std::uint64_t key = static_cast<std::uint64_t>(left) << 32 | right;
+    for (std::uint64_t slot = slot_of(key);; slot = (slot + 1) & mask_) {
+      const Pair& pair = pairs_[slot];
+      if (pair.key == key || pair.rank == no_rank) return pair.rank;
+    }
+  }
+  std::uint32_t ranks() const { return static_cast<std::uint32_t>(results_.size()); }  // one more than the highest
+  // What the merges of a rank make: always one token.
+  std::uint32_t result_of(std::uint32_t rank) const { return results_[rank]; }
+
+ private:
+  std::uint64_t slot_of(std::uint64_t key) const {
+    key *= 0x9e3779b97f4a7c15ULL;
+    return (key ^ (key >> 32)) & mask_;
+  }
+
+  std::vector<Pair> pairs_;
+  std::uint64_t mask_ = 0;
+  std::vector<std::uint32_t> results_;  // by rank
+};
+
+class PieceMerger {
+ public:
+  explicit PieceMerger(const PairTable& pairs) : pairs_(pairs) {}
+  // In place: one id a byte becomes what is left when no pair merges any more. Takes time linear in the piece where
+  // merges mostly make pairs of higher ranks than their own, as in every vocabulary that was trained; else n log n.
+  void merge(std::vector<std::uint32_t>& ids);
+
+ private:
+  static constexpr std::uint32_t none = 0xffffffff;
+  struct Token {
+    std::uint32_t id, rank;  // of the token with the next one; no_rank where it was taken up
+    std::uint32_t previous, next;
+  };
+  struct Place {
+    std::uint32_t at, next;  // next place of the same rank, in places_
+  };
+
+  void merge_short(std::vector<std::uint32_t>& ids);
+  void merge_by_rank();
+  void merge_by_queue();
+  // Token `at` takes up the next one; gives the one before, or `at` itself at the start.
+  std::uint32_t join(std::uint32_t at);
+  std::uint32_t note(std::uint32_t at);  // gives the rank
+
+  const PairTable& pairs_;
+  std::vector<std::uint32_t> ranks_;  // short pieces: of each token with the next one
+  std::vector<Token> tokens_;         // long pieces
+  std::vector<std::uint32_t> heads_;  // by rank: the last noted place, in places_
+  std::vector<std::uint64_t> noted_;  // a bit a rank: it has places
+  std::vector<Place> places_;
+  std::vector<std::uint32_t> turn_;  // the places whose turn it is
+};
+
+}  // namespace zt
