@@ -22,7 +22,7 @@ struct SaverOptions {
   // Memory of the host for all that this rank owns, to write it from while the training goes on; null: the training
   // waits.
   const Buffer* snapshot = nullptr;
-  std::string tokenizer_name, tokenizer_definition;  // empty: none
+  std::string tokenizer_name{}, tokenizer_definition{};  // empty: none
 };
 
 // Bytes that this rank owns of the state: weights and so many moments.

@@ -210,7 +210,7 @@ void Trainer::set_up_state() {
   }
   for (const std::string& notice : options_.resume_notices) console_.say("notice: " + notice);
   if (!options_.resume_point) {
-    session_->initialize(open_pretrained(settings.model).get());
+    session_->initialize(open_pretrained(config_.settings.model).get());
     if (options_.resume) {
       console_.say("notice: --resume: no finished checkpoint in " + training.output_dir +
                    ", starting from the beginning");
