@@ -117,7 +117,8 @@ def ranks_of(tokenizer):
 
 
 def encoding(ranks):
-    free = next(i for i in range(len(ranks) + 1) if i not in set(ranks.values()))
+    taken = set(ranks.values())
+    free = next(i for i in range(len(ranks) + 1) if i not in taken)
     return tiktoken.Encoding("ranks", pat_str=PATTERN, mergeable_ranks=ranks, special_tokens={SIGN: free})
 
 

@@ -163,8 +163,8 @@ class Opener {
       std::int64_t largest = training.largest();
       if (validation != nullptr) largest = std::max(largest, validation->largest());
       refuse_beyond_31_bits(largest, training, validation);
-      dataset_.vocab_size = largest + 1;
-      dataset_.notices.push_back(join("model.vocab_size: \"auto\" is ", largest + 1,
+      dataset_.vocab_size = std::max<std::int64_t>(2, largest + 1);
+      dataset_.notices.push_back(join("model.vocab_size: \"auto\" is ", dataset_.vocab_size,
                                       ", one more than the largest id in the token files; name data.tokenizer, or give "
                                       "the number, if the tokenizer has more"));
     }
