@@ -88,3 +88,62 @@ TEST_CASE("weights that do not fit are found before the run begins") {
   CHECK(result.err.find("model.vocab_size: found 50") != std::string::npos);
   CHECK_FALSE(fs::exists(place.file("run/summary.json")));
 }
+
+TEST_CASE("a run's checkpoint is exported, imported again, and started from, without a bit lost") {
+  const Workplace place(from_weights);
+  fs::copy(golden("gpt2"), place.file("weights"));
+  ProgramResult result = place.run({"--ranks", "3", "--set", "train_batch_size=6", "--set", "zero_optimization.stage=3",
+                                    "--set", "training.checkpoint_interval=3"});
+  CAPTURE(result.err);
+  REQUIRE(result.code == 0);
+  const Json trained = summary(place);
+  const auto checksum = [&](const std::string& checkpoint) {
+    const ProgramResult inspected = place.run_with({"inspect", "--checkpoint", checkpoint, "--json"});
+    CAPTURE(inspected.err);
+    REQUIRE(inspected.code == 0);
+    return Json::parse(inspected.out).at("weights_checksum");
+  };
+  CHECK(checksum("run") == trained.at("weights_checksum"));
+  for (const char* format : {"huggingface", "llm.c"}) {
+    const std::string out = std::string("out-") + format;
+    result = place.run_with({"export", "--checkpoint", "run", "--format", format, "--output", out});
+    CAPTURE(result.err);
+    REQUIRE(result.code == 0);
+    const std::string from = format == std::string("llm.c") ? out + "/model.bin" : out;
+    result = place.run_with({"import", "--from", from, "--output", "imported-" + out});
+    CAPTURE(result.err);
+    REQUIRE(result.code == 0);
+    CHECK(checksum("imported-" + out) == trained.at("weights_checksum"));
+  }
+  // No step: what it ends with is what it began with.
+  std::vector<Json> checksums;
+  for (const char* weights : {"run", "run/checkpoints/step-00000003", "imported-out-llm.c", "out-huggingface"}) {
+    result = place.run_with({"--config", "config.json", "--output", "again", "--overwrite", "--set",
+                             std::string("model.pretrained=") + weights, "--set", "optimizer.params.lr=0"});
+    CAPTURE(result.err);
+    REQUIRE(result.code == 0);
+    CHECK(Json::parse(contents_of(place.file("again/summary.json"))).at("weights_checksum") ==
+          trained.at("weights_checksum"));
+  }
+}
+
+TEST_CASE("a damaged checkpoint is neither exported nor started from") {
+  const Workplace place(from_weights);
+  CHECK(place.run_with({"import", "--from", golden("gpt2"), "--output", "weights"}).code == 0);
+  CHECK(place.run({}).code == 0);
+  const fs::path file = place.file("weights/rank-00000.weights.safetensors");
+  std::string bytes = contents_of(file);
+  bytes[bytes.size() - 5] ^= 1;
+  std::ofstream(file, std::ios::binary) << bytes;
+  ProgramResult result = place.run({"--overwrite"});
+  CHECK(result.code != 0);
+  CHECK(result.err.find("rank-00000.weights.safetensors: its checksum is not that of the manifest") !=
+        std::string::npos);
+  result = place.run_with({"export", "--checkpoint", "weights", "--format", "llm.c", "--output", "x"});
+  CHECK(result.code == 1);
+  CHECK(result.err.find("it is damaged") != std::string::npos);
+  fs::resize_file(file, bytes.size() - 1);
+  result = place.run({"--overwrite"});
+  CHECK(result.code == 2);
+  CHECK(result.err.find("model.pretrained: ") != std::string::npos);
+}
