@@ -59,7 +59,7 @@ void add_stage3(std::vector<Key>& t) {
   add_notice(t, integer, "sub_group_size", "elements updated at a time", "it matters with offload only");
   t.back().at_least(0);
   add_notice(t, boolean, "stage3_gather_16bit_weights_on_model_save", "whole weights in saved models",
-             "this version saves no models yet");
+             "zerotrain export writes weights of any checkpoint in the format asked for");
   t.back().unless({false});
   add_notice(t, integer, "stage3_module_granularity_threshold", "fetches small modules together",
              "units are blocks and layers");
