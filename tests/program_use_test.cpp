@@ -64,8 +64,9 @@ TEST_CASE("generate writes on from a prompt, the same text for the same seed") {
   CHECK(place.generate(caf + Arguments{"--top-k", "1", "--seed", "9"}).out == greedy);
   CHECK(place.generate(caf + Arguments{"--top-p", "0", "--seed", "9"}).out == greedy);
   CHECK(greedy == place.generate(caf + Arguments{"--temperature", "0", "--no-cache"}).out);
-  CHECK(greedy ==
-        place.generate(caf + Arguments{"--temperature", "0", "--checkpoint", "run/checkpoints/step-00000004"}).out);
+  CHECK(
+      place.run_with(Arguments{"generate", "--checkpoint", "run/checkpoints/step-00000004", "--temperature", "0"} + caf)
+          .out == greedy);
 
   const ProgramResult object = place.generate(caf + Arguments{"--seed", "3", "--json"});
   const Json json = Json::parse(object.out, nullptr, false);
