@@ -100,6 +100,10 @@ inline Traffic traffic_of(const Operation& operation) {
           },
           [](const AttentionForward& op) { return attention(op, 3, 1); },
           [](const AttentionBackward& op) { return attention(op, 5, 3); },
+          [](const CachedAttention& op) -> Traffic {
+            const std::int64_t width = op.batch * op.heads * op.head_size;
+            return {bytes(op.qkv, (2 * op.first + 3 * op.length) * width), bytes(op.out, op.length * width)};
+          },
           [](const CrossEntropy& op) -> Traffic {
             return {bytes(op.logits, op.rows * op.stride) + 4 * op.rows,
                     bytes(op.d_logits, op.rows * op.stride) + 4 * op.rows};

@@ -151,6 +151,10 @@ class Program {
   void send(int signal) {
     if (running()) kill(process_, signal);
   }
+  const std::string& out_so_far() {
+    out_.read_available();
+    return result_.out;
+  }
   const std::string& err_so_far() {
     err_.read_available();
     return result_.err;

@@ -11,6 +11,8 @@ namespace zt {
 std::span<const Verb> verbs() {
   static constexpr std::array table = {
       Verb{"compare", "where two runs or two checkpoints part: the first step, the first tensor", compare},
+      Verb{"generate", "text that a checkpoint's model writes", generate},
+      Verb{"evaluate", "a checkpoint's loss on validation data", evaluate},
       Verb{"inspect", "what a checkpoint holds, and whether it is whole", inspect},
       Verb{"replay", "one step of a run again, to the bit, in one process", replay},
       Verb{"export", "writes weights in another program's format: Hugging Face, llm.c", export_weights},

@@ -21,6 +21,8 @@ bool parse_verb(CLI::App& app, int argc, const char* const* argv);
 
 // Each in a file of its name.
 int compare(int argc, const char* const* argv);
+int evaluate(int argc, const char* const* argv);
+int generate(int argc, const char* const* argv);
 int inspect(int argc, const char* const* argv);
 int replay(int argc, const char* const* argv);
 int export_weights(int argc, const char* const* argv);  // export_import.cpp

@@ -95,7 +95,18 @@ void NativeCheckpoint::read(const std::string& kind, int tensor, std::int64_t fi
 void NativeCheckpoint::verify(int first, int stride) const {
   const auto count = static_cast<int>(manifest_.files.size());
   for (int index = first; index < count; index += stride) verify_file(manifest_.files[static_cast<std::size_t>(index)]);
-  if (first != 0 || !manifest_.tokenizer) return;
+  if (first == 0) verify_tokenizer();
+}
+
+void NativeCheckpoint::verify_weights() const {
+  for (const CheckpointFile& file : manifest_.files) {
+    if (file.kind == weights_kind) verify_file(file);
+  }
+  verify_tokenizer();
+}
+
+void NativeCheckpoint::verify_tokenizer() const {
+  if (!manifest_.tokenizer) return;
   const std::string path = directory_ + "/" + manifest_.tokenizer->file;
   if (checksum_of_file(path) != manifest_.tokenizer->checksum)
     throw RunError(path + ": its checksum is not that of the manifest: it is damaged");

@@ -27,6 +27,8 @@ class NativeCheckpoint {
   // Reads every `stride`-th file from `first` on and compares its checksums: RunError with the file, and the tensor
   // where that can be told. Ranks share the work.
   void verify(int first = 0, int stride = 1) const;
+  // The same of the files with weights, and of the tokenizer's.
+  void verify_weights() const;
 
   // The text that the tokenizer can be made from again; empty without one.
   std::string tokenizer_definition() const;
@@ -40,6 +42,7 @@ class NativeCheckpoint {
   using Places = std::vector<std::vector<Place>>;  // by tensor, in order of offset
   const SafetensorsFile& open(std::size_t file) const;
   void verify_file(const CheckpointFile& file) const;
+  void verify_tokenizer() const;
 
   std::string directory_;
   Manifest manifest_;

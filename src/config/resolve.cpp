@@ -57,8 +57,8 @@ class NewNames {
 };
 
 ConfigTree read_all(const std::vector<std::string>& files, const std::vector<std::string>& sets,
-                    const std::filesystem::path& current_directory, Problems& problems,
-                    std::vector<std::string>& notices) {
+                    const ResolveOptions& options, Problems& problems, std::vector<std::string>& notices) {
+  const std::filesystem::path& current_directory = options.current_directory;
   ConfigTree tree;
   std::string unreadable;
   const auto attempt = [&](const auto& step) {
@@ -68,6 +68,11 @@ ConfigTree read_all(const std::vector<std::string>& files, const std::vector<std
       unreadable += (unreadable.empty() ? "" : "\n") + std::string(error.what());
     }
   };
+  if (options.base) {
+    for (const auto& [key, value] : options.base->items())
+      attempt([&, &name = key, &section = value] { apply_assignment(tree, {name, section}, current_directory); });
+    for (auto& [path, origin] : tree.origins) origin.text = "the checkpoint's config";
+  }
   for (const std::string& file : files) {
     attempt([&] {
       ConfigTree next = read_config_file(file, current_directory);
@@ -93,12 +98,12 @@ ConfigTree read_all(const std::vector<std::string>& files, const std::vector<std
 
 ResolvedConfig resolve_config(const std::vector<std::string>& files, const std::vector<std::string>& sets,
                               int world_size, const ResolveOptions& options) {
-  if (files.empty() && sets.empty()) {
+  if (files.empty() && sets.empty() && !options.base) {
     throw ConfigError("no config is given: name a JSON file with --config FILE");
   }
   Problems problems;
   ResolvedConfig result;
-  ConfigTree tree = read_all(files, sets, options.current_directory, problems, result.notices);
+  ConfigTree tree = read_all(files, sets, options, problems, result.notices);
   const Json* training = tree.find("training");
   // Where it is no section the check says so.
   if (training == nullptr || training->is_null() || training->is_object()) {

@@ -44,6 +44,7 @@ struct ResolveOptions {
   std::filesystem::path current_directory = std::filesystem::current_path();
   // Looks into the weights that model.pretrained names. UserError where they cannot be used; not given: nobody looks.
   std::function<PretrainedModel(const std::string& path)> pretrained_model;
+  std::optional<Json> base;  // sections that lie below those of the files: the config of a checkpoint
 };
 
 // Throws ConfigError, whose text lists every mistake.

@@ -48,7 +48,8 @@ std::string_view name_of(const Operation& operation) {
                                                                                          "adam_update",
                                                                                          "sgd_update",
                                                                                          "adagrad_update",
-                                                                                         "checksum"};
+                                                                                         "checksum",
+                                                                                         "cached_attention"};
   return names.at(operation.index());
 }
 
@@ -80,6 +81,7 @@ std::vector<ConstTensorView> outputs_of(const Operation& operation) {
                        return {op.out, floats(op.log_sum_exp, op.batch * op.heads * op.length)};
                      },
                      [](const AttentionBackward& op) -> Views { return {op.d_qkv}; },
+                     [](const CachedAttention& op) -> Views { return {op.out}; },
                      [](const CrossEntropy& op) -> Views {
                        return {floats(op.losses, op.rows), op.d_logits};
                      },
@@ -120,6 +122,12 @@ double product_flops(const Operation& operation) {
                         },
                         [&](const AttentionForward& op) { return attention(op, 2); },
                         [&](const AttentionBackward& op) { return attention(op, 5); },
+                        [](const CachedAttention& op) {
+                          const auto queries = static_cast<double>(op.length);
+                          const double keys = queries * static_cast<double>(op.first) + queries * (queries + 1) / 2;
+                          return 4.0 * static_cast<double>(op.batch) * static_cast<double>(op.heads) * keys *
+                                 static_cast<double>(op.head_size);
+                        },
                         [](const auto&) { return 0.0; },
                     },
                     operation);

@@ -203,6 +203,16 @@ struct AttentionBackward {
   Dropout dropout{};
 };
 
+// Causal self-attention of the positions first ... first + length - 1 alone, for decoding step by step: queries, keys
+// and values of them and the keys and values of all before them lie in qkv, where one pass after the other has put
+// them. out is what AttentionForward without dropout finds for these positions; `capacity` positions of a sequence have
+// room.
+struct CachedAttention {
+  ConstTensorView qkv{};  // [B, capacity, 3, H, D]; positions from first + length on are not read
+  TensorView out{};       // [B, length, H, D]
+  std::int64_t batch = 0, capacity = 0, first = 0, length = 0, heads = 0, head_size = 0;
+};
+
 // losses[r] = log sum exp(logits[r, :V]) - logits[r, target] in nats; target -1: no loss (0), no gradient.
 // d_logits (optional, may alias logits) = (softmax - one_hot) * scale; columns V ... stride - 1 of it get 0.
 // correct (optional)[r] = 1 if the largest logit (the first of equal ones) is the target's, else 0.
@@ -333,7 +343,7 @@ using Operation =
     std::variant<Fill, Cast, Initialize, MatMul, BiasGradient, EmbeddingForward, EmbeddingBackward, LayerNormForward,
                  LayerNormBackward, ActivationForward, ActivationBackward, DropoutForward, AttentionForward,
                  AttentionBackward, CrossEntropy, SquaredError, SumValues, SumSquares, ReduceOnto, DecideUpdate,
-                 AdamUpdate, SgdUpdate, AdagradUpdate, Checksum>;
+                 AdamUpdate, SgdUpdate, AdagradUpdate, Checksum, CachedAttention>;
 
 std::string_view name_of(const Operation& operation);
 

@@ -30,7 +30,7 @@ std::int64_t head_rows(std::int64_t positions, std::int64_t bytes_per_row, std::
 }  // namespace
 
 Gpt::Gpt(const GptSettings& settings, const std::vector<std::string>& freeze, std::int64_t checkpoint_every,
-         const Precision& precision, Device& device, std::int64_t rows)
+         const Precision& precision, Device& device, std::int64_t rows, ModelUse use)
     : settings_(settings),
       precision_(precision),
       activation_(activation_from_name(settings.activation_function)),
@@ -56,7 +56,11 @@ Gpt::Gpt(const GptSettings& settings, const std::vector<std::string>& freeze, st
   // Going back, the embedding's look-up needs no values, nor does what nothing trained lies below of.
   backward_order_.assign(forward_order_.rbegin(),
                          forward_order_.rend() - 1 - static_cast<std::ptrdiff_t>(first_trained_block_));
-  allocate_buffers(device, checkpoint_every, rows);
+  if (use == ModelUse::training) {
+    allocate_buffers(device, checkpoint_every, rows);
+  } else {
+    allocate_for_inference(device, rows);
+  }
 }
 
 // Buffers that outlive the phases of a pass lie side by side, the others in the arena.
@@ -74,7 +78,8 @@ void Gpt::allocate_buffers(Device& device, std::int64_t checkpoint_every, std::i
   const bool recomputes = checkpoint_every > 0 && checkpoint_every <= settings_.n_layer;
   Block recomputed;
   recomputed.recomputed = true;
-  add_shared_buffers(positions);
+  keeps_keys_ = !recomputes;
+  add_shared_buffers(positions, ModelUse::training);
   if (recomputes) {
     add_tensors(recomputed, shared_name,
                 [&](TensorView& view, const std::string& tensor, std::int64_t width, DType dtype) {
@@ -88,23 +93,51 @@ void Gpt::allocate_buffers(Device& device, std::int64_t checkpoint_every, std::i
     blocks_.push_back(is_recomputed(index) ? recomputed : allocate_block(device, name, positions));
     blocks_.back().stream = stream(name + ".input");
   }
-  final_stream_ = stream("ln_f.input");
+  allocate_head(device, positions);
+  d_stream_ = stream("gradient.stream");
+  d_delta_ = settings_.resid_pdrop > 0.0 ? stream("gradient.sublayer") : d_stream_;
+  allocate_cast_weight(device);
+}
+
+void Gpt::allocate_for_inference(Device& device, std::int64_t rows) {
+  const auto activations = MemoryCategory::activations;
+  const std::int64_t positions = rows * settings_.n_positions;
+  add_shared_buffers(positions, ModelUse::inference);
+  arena_.allocate(device, activations, "shared by the phases of a pass");
+  Block shared = allocate_block(device, "h", positions);
+  shared.stream = buffers_.tensor(device, activations, "h.input", positions * settings_.n_embd, precision_.activation);
+  for (std::int64_t index = 0; index < settings_.n_layer; ++index) {
+    blocks_.push_back(shared);
+    if (index == 0) continue;
+    blocks_.back().qkv = buffers_.tensor(device, activations, "h." + std::to_string(index) + ".attn.qkv",
+                                         positions * 3 * settings_.n_embd, precision_.compute);
+  }
+  allocate_head(device, positions);
+  allocate_cast_weight(device);
+}
+
+void Gpt::allocate_head(Device& device, std::int64_t positions) {
+  const std::int64_t C = settings_.n_embd;
+  const auto activations = MemoryCategory::activations;
+  final_stream_ = buffers_.tensor(device, activations, "ln_f.input", positions * C, precision_.activation);
   final_norm_ = buffers_.tensor(device, activations, "ln_f.output", positions * C, precision_.compute);
   final_mean_ = buffers_.floats(device, activations, "ln_f.mean", positions);
   final_rstd_ = buffers_.floats(device, activations, "ln_f.rstd", positions);
   losses_ = buffers_.floats(device, activations, "losses", positions);
   next_token_logits_ = buffers_.floats(device, activations, "next_token_logits", settings_.vocab_size);
-  d_stream_ = stream("gradient.stream");
-  d_delta_ = settings_.resid_pdrop > 0.0 ? stream("gradient.sublayer") : d_stream_;
+}
+
+void Gpt::allocate_cast_weight(Device& device) {
   if (!precision_.casts_operands()) return;
   std::int64_t largest = 0;
   for (const UnitSpec& unit : names_.units) {
     for (const TensorSpec& tensor : unit.tensors) largest = std::max(largest, tensor.count());
   }
-  cast_weight_ = buffers_.tensor(device, activations, "weights cast for products", largest, precision_.compute);
+  cast_weight_ =
+      buffers_.tensor(device, MemoryCategory::activations, "weights cast for products", largest, precision_.compute);
 }
 
-void Gpt::add_shared_buffers(std::int64_t positions) {
+void Gpt::add_shared_buffers(std::int64_t positions, ModelUse use) {
   const std::int64_t C = settings_.n_embd;
   const std::int64_t I = settings_.n_inner;
   const std::int64_t V = settings_.vocab_size;
@@ -115,7 +148,8 @@ void Gpt::add_shared_buffers(std::int64_t positions) {
     arena_.add(view, name, positions * width, precision_.compute, phases);
   };
   logits_stride_ = round_up(V, 16);
-  const bool rounds_gradient = precision_.gradient != DType::f32;
+  const bool trains = use == ModelUse::training;
+  const bool rounds_gradient = trains && precision_.gradient != DType::f32;
   head_rows_ = settings_.head_rows > 0
                    ? std::min(settings_.head_rows, positions)
                    : head_rows(positions, logits_stride_ * static_cast<std::int64_t>(size_of(precision_.compute)),
@@ -127,6 +161,10 @@ void Gpt::add_shared_buffers(std::int64_t positions) {
   stream(delta_, "sublayer.output", in_forward | in_block_backward);
   operand(norm_, "norm.output.operand", C, in_forward | in_block_backward);
   if (activates()) operand(active_, "mlp.activation", I, in_forward | in_mlp_backward);
+  if (!trains) {
+    if (precision_.casts_operands()) stream(normed_, "norm.output", in_forward | in_block_backward);
+    return;
+  }
   stream(d_norm_, "gradient.norm", in_head | in_block_backward);
   operand(d_hidden_, "gradient.hidden", I, in_mlp_backward);
   operand(d_attention_, "gradient.attention", C, in_attention_backward);

@@ -16,7 +16,7 @@ class Gpt final : public Model {
   // freeze: patterns of parameters that are not trained (model/segments.h).
   // checkpoint_every = k > 0: every k-th block keeps its input only and is computed again in backward.
   Gpt(const GptSettings& settings, const std::vector<std::string>& freeze, std::int64_t checkpoint_every,
-      const Precision& precision, Device& device, std::int64_t rows);
+      const Precision& precision, Device& device, std::int64_t rows, ModelUse use = ModelUse::training);
 
   const std::vector<UnitSpec>& units() const override { return names_.units; }
   const std::vector<int>& order(Pass pass) const override;
@@ -27,12 +27,16 @@ class Gpt final : public Model {
                     const StepInfo& step) override;
   const float* next_token_logits(Device& device, ParameterAccess& parameters, const std::int32_t* tokens,
                                  std::int64_t length) override;
+  const float* decode(Device& device, ParameterAccess& parameters, const std::int32_t* tokens, std::int64_t first,
+                      std::int64_t count) override;
+  bool keeps_keys() const override { return keeps_keys_; }
   std::string activation_at(const void* address) const override;
   double flops_per_row() const override;
 
  private:
   // What backward needs of a block; what is quickly computed again, the outputs of norms and of the activation, is not
-  // kept. A recomputed block owns `stream` only and shares the rest with its like.
+  // kept. A recomputed block owns `stream` only and shares the rest with its like; for inference a block owns `qkv`
+  // only, the keys and values of a sequence that is decoded.
   struct Block {
     TensorView stream;          // [B, T, C]: the residual stream as it enters the block
     TensorView qkv, attention;  // [B, T, 3, C], [B, T, C]
@@ -50,7 +54,13 @@ class Gpt final : public Model {
     const DeviceBatch& batch;
     const StepInfo& step;
     bool training;
+    std::int64_t first;   // positions of the sequences that are run: all, or with decoding those of one
+    std::int64_t length;  // that are new
   };
+  PassContext whole_pass(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& step,
+                         bool training) const {
+    return {device, parameters, batch, step, training, 0, settings_.n_positions};
+  }
 
   // Phases of a pass, for the buffers that several of them share.
   static constexpr Phases in_forward = 1, in_head = 2, in_mlp_backward = 4, in_attention_backward = 8;
@@ -61,9 +71,12 @@ class Gpt final : public Model {
   void allocate_statistics(Device& device, Block& block, const std::string& name, std::int64_t positions);
   Block allocate_block(Device& device, const std::string& name, std::int64_t positions);
   void allocate_buffers(Device& device, std::int64_t checkpoint_every, std::int64_t rows);
-  void add_shared_buffers(std::int64_t positions);
+  void allocate_for_inference(Device& device, std::int64_t rows);
+  void allocate_head(Device& device, std::int64_t positions);
+  void allocate_cast_weight(Device& device);
+  void add_shared_buffers(std::int64_t positions, ModelUse use);
   bool activates() const { return activation_ != Activation::identity; }
-  std::int64_t positions(const PassContext& pass) const { return pass.batch.rows * settings_.n_positions; }
+  std::int64_t positions(const PassContext& pass) const { return pass.batch.rows * pass.length; }
   Linear linear(const PassContext& pass, std::int64_t inputs, std::int64_t outputs) const {
     return {positions(pass), inputs, outputs};
   }
@@ -98,6 +111,8 @@ class Gpt final : public Model {
   void block_forward(const PassContext& pass, std::size_t index, bool recompute);
   void final_norm_forward(const PassContext& pass);
   void blocks_forward(const PassContext& pass);
+  void attention_forward(const PassContext& pass, std::size_t index);
+  const float* last_logits(const PassContext& pass, std::int64_t row);  // of a pass over one sequence
 
   // The loss, head_rows_ positions at a time; in training also the gradients of the head's weight and of its input.
   LossView head_loss(const PassContext& pass);
@@ -117,6 +132,7 @@ class Gpt final : public Model {
   GptUnits names_;
   std::vector<int> forward_order_, backward_order_;
   bool trains_embeddings_ = true;
+  bool keeps_keys_ = true;               // each block has a qkv of its own
   std::size_t first_trained_block_ = 0;  // going back ends there, as nothing below it has gradients
 
   NamedBuffers buffers_;

@@ -7,7 +7,7 @@
 namespace zt {
 
 LossView Gpt::backward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& step) {
-  const PassContext pass{device, parameters, batch, step, true};
+  const PassContext pass = whole_pass(device, parameters, batch, step, true);
   parameters.begin(Pass::backward);
   parameters.acquire(names_.head_unit);
   const LossView loss = head_loss(pass);

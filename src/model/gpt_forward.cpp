@@ -4,13 +4,13 @@
 namespace zt {
 
 void Gpt::forward(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& step) {
-  const PassContext pass{device, parameters, batch, step, true};
+  const PassContext pass = whole_pass(device, parameters, batch, step, true);
   blocks_forward(pass);
   parameters.release(names_.head_unit);
 }
 
 LossView Gpt::evaluate(Device& device, ParameterAccess& parameters, const DeviceBatch& batch, const StepInfo& step) {
-  const PassContext pass{device, parameters, batch, step, false};
+  const PassContext pass = whole_pass(device, parameters, batch, step, false);
   blocks_forward(pass);
   const LossView loss = head_loss(pass);
   parameters.release(names_.head_unit);
@@ -39,17 +39,19 @@ void Gpt::blocks_forward(const PassContext& pass) {
 
 void Gpt::embedding_forward(const PassContext& pass) {
   pass.parameters.acquire(0);
-  pass.device.run(Stream::compute,
-                  EmbeddingForward{.tokens = pass.batch.tokens,
-                                   .token_table = pass.parameters.parameter(0, names_.token_table),
-                                   .position_table = pass.parameters.parameter(0, names_.position_table),
-                                   .out = blocks_.front().stream,
-                                   .batch = pass.batch.rows,
-                                   .length = settings_.n_positions,
-                                   .columns = settings_.n_embd,
-                                   .vocabulary = settings_.vocab_size,
-                                   .dropout = dropout(pass, settings_.embd_pdrop, drop_embedding,
-                                                      settings_.n_positions * settings_.n_embd)});
+  pass.device.run(
+      Stream::compute,
+      EmbeddingForward{
+          .tokens = pass.batch.tokens,
+          .token_table = pass.parameters.parameter(0, names_.token_table),
+          .position_table = pass.parameters.parameter(0, names_.position_table)
+                                .part(pass.first * settings_.n_embd, pass.length * settings_.n_embd),
+          .out = blocks_.front().stream,
+          .batch = pass.batch.rows,
+          .length = pass.length,
+          .columns = settings_.n_embd,
+          .vocabulary = settings_.vocab_size,
+          .dropout = dropout(pass, settings_.embd_pdrop, drop_embedding, settings_.n_positions * settings_.n_embd)});
   pass.parameters.release(0);
 }
 
@@ -72,26 +74,42 @@ void Gpt::norm_1_forward(const PassContext& pass, std::size_t index, ConstTensor
   cast_norm(pass, norm_);
 }
 
+void Gpt::attention_forward(const PassContext& pass, std::size_t index) {
+  const Block& block = blocks_[index];
+  const std::int64_t heads = settings_.n_head;
+  if (pass.first > 0) {
+    pass.device.run(Stream::compute, CachedAttention{.qkv = block.qkv,
+                                                     .out = block.attention,
+                                                     .batch = pass.batch.rows,
+                                                     .capacity = settings_.n_positions,
+                                                     .first = pass.first,
+                                                     .length = pass.length,
+                                                     .heads = heads,
+                                                     .head_size = settings_.n_embd / heads});
+    return;
+  }
+  pass.device.run(Stream::compute,
+                  AttentionForward{.qkv = block.qkv,
+                                   .out = block.attention,
+                                   .log_sum_exp = block.log_sum_exp,
+                                   .batch = pass.batch.rows,
+                                   .length = pass.length,
+                                   .heads = heads,
+                                   .head_size = settings_.n_embd / heads,
+                                   .dropout = dropout(pass, settings_.attn_pdrop, drop_attention_weights(index),
+                                                      heads * pass.length * pass.length)});
+}
+
 void Gpt::block_forward(const PassContext& pass, std::size_t index, bool recompute) {
   Block& block = blocks_[index];
   Device& device = pass.device;
   const int unit = GptUnits::block(index);
   const std::int64_t C = settings_.n_embd;
   const std::int64_t I = settings_.n_inner;
-  const std::int64_t T = settings_.n_positions;
 
   linear_forward(device, linear(pass, C, 3 * C), norm_, weight(pass, unit, names_.qkv_weight),
-                 parameter(pass, unit, names_.qkv_bias), block.qkv);
-  device.run(Stream::compute,
-             AttentionForward{.qkv = block.qkv,
-                              .out = block.attention,
-                              .log_sum_exp = block.log_sum_exp,
-                              .batch = pass.batch.rows,
-                              .length = T,
-                              .heads = settings_.n_head,
-                              .head_size = C / settings_.n_head,
-                              .dropout = dropout(pass, settings_.attn_pdrop, drop_attention_weights(index),
-                                                 settings_.n_head * T * T)});
+                 parameter(pass, unit, names_.qkv_bias), block.qkv.part(pass.first * 3 * C, positions(pass) * 3 * C));
+  attention_forward(pass, index);
   linear_forward(device, linear(pass, C, C), block.attention, weight(pass, unit, names_.attention_weight),
                  parameter(pass, unit, names_.attention_bias), delta_);
   device.run(Stream::compute, LayerNormForward{.in = block.stream,
@@ -137,20 +155,33 @@ const float* Gpt::next_token_logits(Device& device, ParameterAccess& parameters,
                                     std::int64_t length) {
   const DeviceBatch batch{.rows = 1, .tokens = tokens};
   const StepInfo step{};
-  const PassContext pass{device, parameters, batch, step, false};
+  const PassContext pass = whole_pass(device, parameters, batch, step, false);
   blocks_forward(pass);
-  device.run(Stream::compute,
-             MatMul{.a = ConstTensorView(final_norm_).part((length - 1) * settings_.n_embd, settings_.n_embd),
-                    .b = weight(pass, names_.head_unit, names_.head_weight),
-                    .out = {next_token_logits_, settings_.vocab_size, DType::f32},
-                    .m = 1,
-                    .n = settings_.vocab_size,
-                    .k = settings_.n_embd,
-                    .lda = settings_.n_embd,
-                    .ldb = settings_.n_embd,
-                    .ldc = settings_.vocab_size,
-                    .transpose_b = true});
-  parameters.release(names_.head_unit);
+  return last_logits(pass, length - 1);
+}
+
+const float* Gpt::decode(Device& device, ParameterAccess& parameters, const std::int32_t* tokens, std::int64_t first,
+                         std::int64_t count) {
+  const DeviceBatch batch{.rows = 1, .tokens = tokens};
+  const StepInfo step{};
+  const PassContext pass{device, parameters, batch, step, false, first, count};
+  blocks_forward(pass);
+  return last_logits(pass, count - 1);
+}
+
+const float* Gpt::last_logits(const PassContext& pass, std::int64_t row) {
+  pass.device.run(Stream::compute,
+                  MatMul{.a = ConstTensorView(final_norm_).part(row * settings_.n_embd, settings_.n_embd),
+                         .b = weight(pass, names_.head_unit, names_.head_weight),
+                         .out = {next_token_logits_, settings_.vocab_size, DType::f32},
+                         .m = 1,
+                         .n = settings_.vocab_size,
+                         .k = settings_.n_embd,
+                         .lda = settings_.n_embd,
+                         .ldb = settings_.n_embd,
+                         .ldc = settings_.vocab_size,
+                         .transpose_b = true});
+  pass.parameters.release(names_.head_unit);
   return next_token_logits_;
 }
 

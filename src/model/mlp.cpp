@@ -29,7 +29,7 @@ std::vector<UnitSpec> mlp_units(const MlpSettings& settings) {
 }
 
 Mlp::Mlp(const MlpSettings& settings, const std::vector<std::string>& freeze, const Precision& precision,
-         Device& device, std::int64_t rows)
+         Device& device, std::int64_t rows, ModelUse use)
     : settings_(settings),
       activation_(activation_from_name(settings.activation)),
       cross_entropy_(settings.loss == "cross_entropy"),
@@ -55,9 +55,11 @@ Mlp::Mlp(const MlpSettings& settings, const std::vector<std::string>& freeze, co
                           ? linear_.back()
                           : buffers_.tensor(device, activations, prefix + ".activation", rows * outputs, dtype));
   }
-  const std::int64_t widest = *std::max_element(settings_.layers.begin() + 1, settings_.layers.end());
-  gradient_[0] = buffers_.tensor(device, activations, "gradient.0", rows * widest, dtype);
-  gradient_[1] = buffers_.tensor(device, activations, "gradient.1", rows * widest, dtype);
+  if (use == ModelUse::training) {
+    const std::int64_t widest = *std::max_element(settings_.layers.begin() + 1, settings_.layers.end());
+    gradient_[0] = buffers_.tensor(device, activations, "gradient.0", rows * widest, dtype);
+    gradient_[1] = buffers_.tensor(device, activations, "gradient.1", rows * widest, dtype);
+  }
   losses_ = buffers_.floats(device, activations, "losses", rows);
   if (precision.casts_operands()) {
     std::int64_t largest = 0;
@@ -156,6 +158,11 @@ LossView Mlp::backward(Device& device, ParameterAccess& parameters, const Device
 
 const float* Mlp::next_token_logits(Device& /*device*/, ParameterAccess& /*parameters*/, const std::int32_t* /*tokens*/,
                                     std::int64_t /*length*/) {
+  throw UserError("model.type \"mlp\" generates no text: use a gpt model");
+}
+
+const float* Mlp::decode(Device& /*device*/, ParameterAccess& /*parameters*/, const std::int32_t* /*tokens*/,
+                         std::int64_t /*first*/, std::int64_t /*count*/) {
   throw UserError("model.type \"mlp\" generates no text: use a gpt model");
 }
 

@@ -11,7 +11,7 @@ std::vector<UnitSpec> mlp_units(const MlpSettings& settings);
 class Mlp final : public Model {
  public:
   Mlp(const MlpSettings& settings, const std::vector<std::string>& freeze, const Precision& precision, Device& device,
-      std::int64_t rows);
+      std::int64_t rows, ModelUse use = ModelUse::training);
 
   const std::vector<UnitSpec>& units() const override { return units_; }
   const std::vector<int>& order(Pass pass) const override;
@@ -22,6 +22,9 @@ class Mlp final : public Model {
                     const StepInfo& step) override;
   const float* next_token_logits(Device& device, ParameterAccess& parameters, const std::int32_t* tokens,
                                  std::int64_t length) override;
+  const float* decode(Device& device, ParameterAccess& parameters, const std::int32_t* tokens, std::int64_t first,
+                      std::int64_t count) override;
+  bool keeps_keys() const override { return false; }
   std::string activation_at(const void* address) const override { return buffers_.name_at(address); }
   double flops_per_row() const override;
 

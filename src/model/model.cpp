@@ -7,13 +7,13 @@
 namespace zt {
 
 std::unique_ptr<Model> make_model(const Settings& settings, const Precision& precision, Device& device,
-                                  std::int64_t rows) {
+                                  std::int64_t rows, ModelUse use) {
   if (settings.model.type == "gpt") {
     return std::make_unique<Gpt>(settings.model.gpt, settings.model.freeze, settings.checkpoint_every, precision,
-                                 device, rows);
+                                 device, rows, use);
   }
   if (settings.model.type == "mlp") {
-    return std::make_unique<Mlp>(settings.model.mlp, settings.model.freeze, precision, device, rows);
+    return std::make_unique<Mlp>(settings.model.mlp, settings.model.freeze, precision, device, rows, use);
   }
   throw UserError("model.type \"" + settings.model.type + "\": use \"gpt\" or \"mlp\"");
 }

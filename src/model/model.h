@@ -65,11 +65,23 @@ class Model {
   // Multiplications and additions of matrix products per row of a batch, forward and backward, by the rule of
   // docs: 6 per parameter of matrix products and token, attention counted causal, nothing for recomputation.
   virtual double flops_per_row() const = 0;
+
+  // Decoding step by step (gpt only): runs `count` tokens of one sequence at the positions from `first` on, which stand
+  // behind what passes since position 0 have run (decode, or next_token_logits), and keeps their keys and values.
+  // Scores after the last of them, as next_token_logits gives them but for the order of sums. Not where keeps_keys() is
+  // false.
+  virtual const float* decode(Device& device, ParameterAccess& parameters, const std::int32_t* tokens,
+                              std::int64_t first, std::int64_t count) = 0;
+  // False for rows, and where several blocks share the memory of their keys, as they are computed again.
+  virtual bool keeps_keys() const = 0;
 };
+
+// What a model is made for. With `inference` it has the memory for evaluate(), next_token_logits() and decode() alone.
+enum class ModelUse : std::uint8_t { training, inference };
 
 // Buffers for up to `rows` rows (a micro-batch) are allocated on the device. `vocabulary`, `settings` resolved.
 std::unique_ptr<Model> make_model(const Settings& settings, const Precision& precision, Device& device,
-                                  std::int64_t rows);
+                                  std::int64_t rows, ModelUse use = ModelUse::training);
 
 std::int64_t parameter_count(const std::vector<UnitSpec>& units);
 

@@ -44,7 +44,7 @@ Plan count_step(const Settings& settings, int rank, int ranks, int ranks_on_node
     session.engine().publish(unit, Changed::trained);
   plan.elements_skipped = plan.elements_applied - (sent() - plan.elements_applied);
   if (settings.training.eval_interval > 0) session.evaluate();
-  if (settings.model.type == "gpt" && !settings.training.sample_prompt.empty()) session.next_token({0}, 0.0F);
+  if (settings.model.type == "gpt" && !settings.training.sample_prompt.empty()) session.rehearse_next_token();
   session.weights_checksum();
   device.reserve_workspace();
 

@@ -85,6 +85,7 @@ Session::Session(const Settings& settings, Device& device, Communicator& communi
 
 void Session::initialize(const WeightSource* from) {
   communicator_.set_purpose(Purpose::control);
+  forget_decoded();
   if (from != nullptr) {
     load_weights(*engine_, *states_, *from);
   } else {
@@ -96,6 +97,7 @@ void Session::initialize(const WeightSource* from) {
 
 std::vector<std::string> Session::load(const std::string& checkpoint) {
   communicator_.set_purpose(Purpose::control);
+  forget_decoded();
   std::unique_ptr<NativeCheckpoint> source;
   all_or_none<RunError>(communicator_, [&] { source = std::make_unique<NativeCheckpoint>(checkpoint); });
   std::vector<std::string> missing = load_state(*engine_, *states_, *source, optimizer_->moment_names());
@@ -157,6 +159,7 @@ void Session::run_micro_steps(Device& device, double scale, Purpose purpose) {
       settings_.training.seed, steps_.attempted,
       static_cast<float>(scale * static_cast<double>(micro_batches) / static_cast<double>(losses_per_step()))};
   communicator_.set_purpose(purpose);
+  forget_decoded();
   engine_->begin_step();
   sums_->clear();
   for (std::int64_t k = 0; k < batch.accumulation; ++k) {
@@ -272,6 +275,7 @@ void Session::replay_micro_steps(Device& device, double scale) { run_micro_steps
 
 EvaluationResult Session::evaluate() {
   communicator_.set_purpose(Purpose::evaluation);
+  forget_decoded();
   engine_->forget_gathered();
   sums_->clear();
   const StepInfo step{settings_.training.seed, steps_.attempted, 0.0F};
@@ -307,30 +311,42 @@ EvaluationResult Session::evaluate() {
   return result;
 }
 
+void Session::forget_decoded() {
+  if (decoder_) decoder_->forget();
+}
+
 std::int32_t Session::next_token(const std::vector<std::int32_t>& tokens, float uniform) {
   constexpr double temperature = 0.5;
   communicator_.set_purpose(Purpose::evaluation);
   engine_->forget_gathered();
-  const auto window = static_cast<std::size_t>(settings_.model.gpt.n_positions);
-  const std::size_t length = std::min(window, tokens.size());
-  const std::int32_t* on_device =
-      feeder_->put_tokens(tokens.data() + (tokens.size() - length), static_cast<std::int64_t>(length));
-  const float* logits = model_->next_token_logits(device_, *engine_, on_device, static_cast<std::int64_t>(length));
-  host_logits_.resize(static_cast<std::size_t>(settings_.model.gpt.vocab_size));
-  device_.copy(Stream::compute, host_logits_.data(), logits, static_cast<std::int64_t>(host_logits_.size()) * 4);
-  device_.synchronize(Stream::compute);
+  if (!decoder_) {
+    const GptSettings& gpt = settings_.model.gpt;
+    decoder_ =
+        std::make_unique<Decoder>(device_, *model_, *engine_, gpt.n_positions, gpt.vocab_size, Decoder::Prompt::whole,
+                                  [this](std::span<const std::int32_t> put) {
+                                    return feeder_->put_tokens(put.data(), static_cast<std::int64_t>(put.size()));
+                                  });
+  }
+  const std::span<const float> logits = decoder_->logits_after(tokens);
   communicator_.set_purpose(Purpose::control);
 
-  const double largest = *std::max_element(host_logits_.begin(), host_logits_.end());
+  const double largest = *std::max_element(logits.begin(), logits.end());
   const auto weight = [&](float logit) { return std::exp((static_cast<double>(logit) - largest) / temperature); };
   double total = 0.0;
-  for (const float logit : host_logits_) total += weight(logit);
+  for (const float logit : logits) total += weight(logit);
   double left = static_cast<double>(uniform) * total;
-  for (std::size_t token = 0; token < host_logits_.size(); ++token) {
-    left -= weight(host_logits_[token]);
+  for (std::size_t token = 0; token < logits.size(); ++token) {
+    left -= weight(logits[token]);
     if (left < 0.0) return static_cast<std::int32_t>(token);
   }
-  return static_cast<std::int32_t>(host_logits_.size()) - 1;
+  return static_cast<std::int32_t>(logits.size()) - 1;
+}
+
+void Session::rehearse_next_token() {
+  // A sequence that fills the window all but for one place, and the step that fills it.
+  const auto positions = static_cast<std::size_t>(settings_.model.gpt.n_positions);
+  next_token(std::vector<std::int32_t>(std::max<std::size_t>(1, positions - 1)), 0.0F);
+  next_token(std::vector<std::int32_t>(positions), 0.0F);
 }
 
 std::uint64_t Session::weights_checksum() { return zt::weights_checksum(*engine_, *states_, checksum_); }
@@ -338,6 +354,7 @@ std::uint64_t Session::weights_checksum() { return zt::weights_checksum(*engine_
 void Session::measure_pass(Device& device) {
   communicator_.set_purpose(Purpose::control);
   const StepInfo step{settings_.training.seed, steps_.attempted, 1.0F};
+  forget_decoded();
   engine_->begin_step();
   engine_->begin_micro_step(0);
   const DeviceBatch batch = feeder_->last();

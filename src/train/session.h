@@ -16,6 +16,7 @@
 #include "config/settings.h"
 #include "data/loader.h"
 #include "device/device.h"
+#include "model/decoder.h"
 #include "model/model.h"
 #include "optim/optimizer.h"
 #include "optim/progress.h"
@@ -71,9 +72,12 @@ class Session {
   void replay_micro_steps(Device& device, double scale);
 
   EvaluationResult evaluate();
-  // A token after `tokens` (the last n_positions of them count), drawn with the given uniform number in [0, 1) at
-  // temperature 0.5. All ranks call it with the same arguments and get the same token.
+  // A token after `tokens` (at most the last n_positions of them count: window_start()), drawn with the given uniform
+  // number in [0, 1) at temperature 0.5. All ranks call it with the same arguments and get the same token. Called again
+  // with one token more, it runs that one alone.
   std::int32_t next_token(const std::vector<std::int32_t>& tokens, float uniform);
+  // The device is told (where it counts) all that next_token will ever run.
+  void rehearse_next_token();
 
   std::uint64_t weights_checksum();
   // 8 bytes of the device, for sums of checksums.
@@ -121,6 +125,7 @@ class Session {
  private:
   std::int64_t micro_batch_of(std::int64_t k) const;  // j = k N + r
   std::int64_t first_sample() const;                  // of the step that was attempted last
+  void forget_decoded();
   void run_micro_steps(Device& device, double scale, Purpose purpose);
   FinishContext finish_context();
   ScheduledValues scheduled() const;
@@ -142,7 +147,7 @@ class Session {
   std::unique_ptr<BatchFeeder> feeder_;
   PhaseClock clock_;
   std::deque<std::int64_t> clocked_;  // spans that are over with each unread step
-  std::vector<float> host_logits_;
+  std::unique_ptr<Decoder> decoder_;  // null: no token was asked for yet
   StepCounts steps_;
   StepCounts before_;  // of the training that this session goes on with
   std::int64_t samples_before_ = 0;

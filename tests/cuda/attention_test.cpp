@@ -284,6 +284,46 @@ TEST_CASE("attention on a GPU passes NaN on to the queries that see it") {
   }
 }
 
+TEST_CASE("cached attention finds what attention finds for the last positions, from no later ones") {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+    for (const auto& [length, head_size] : {std::pair{1, 5}, {7, 64}, {40, 100}, {300, 32}, {257, 300}}) {
+      const Case c{2, length, 2, head_size, dtype};
+      INFO(text_of(c));
+      const Inputs inputs(c);
+      const AttentionReference r = attention_reference(c, inputs.qkv, inputs.d_out);
+      const AttentionBounds bounds = attention_bounds(c, input_scale);
+      const std::int64_t capacity = length + 3;
+      const std::int64_t row = 3 * c.width();
+      std::vector<double> cache(static_cast<std::size_t>(c.batch * capacity * row), NAN);
+      for (std::int64_t b = 0; b < c.batch; ++b)
+        std::copy_n(inputs.qkv.begin() + b * length * row, length * row, cache.begin() + b * capacity * row);
+      for (const std::int64_t first : {0, length / 2, length - 1}) {
+        const std::int64_t count = (length - first) * c.width();
+        const auto gpu = open_gpu();
+        Workbench bench(*gpu);
+        const TensorView out = bench.output(c.batch * count, dtype);
+        bench.run(CachedAttention{.qkv = bench.tensor(cache, dtype),
+                                  .out = out,
+                                  .batch = c.batch,
+                                  .capacity = capacity,
+                                  .first = first,
+                                  .length = length - first,
+                                  .heads = c.heads,
+                                  .head_size = head_size});
+        const std::vector<double> found = bench.read(out);
+        for (std::int64_t b = 0; b < c.batch; ++b) {
+          const auto part = [&](const std::vector<double>& of, std::int64_t at) {
+            return std::vector<double>(of.begin() + at, of.begin() + at + count);
+          };
+          const std::int64_t from = (b * length + first) * c.width();
+          CHECK(count_wrong(part(found, b * count), part(r.out, from), part(r.out_size, from), bounds.out,
+                            unit_roundoff(dtype)) == 0);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("attention over nothing does nothing on a GPU") {
   for (const Case& c : {Case{0, 5, 2, 32, DType::f16}, Case{2, 0, 2, 4, DType::f32}}) {
     const Results results = on_gpu(c, Inputs(c));

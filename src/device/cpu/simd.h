@@ -41,6 +41,7 @@ ZT_SIMD_OPERATION(LayerNormBackward);
 ZT_SIMD_OPERATION(ActivationForward);
 ZT_SIMD_OPERATION(ActivationBackward);
 ZT_SIMD_OPERATION(DropoutForward);
+ZT_SIMD_OPERATION(CachedAttention);
 ZT_SIMD_OPERATION(CrossEntropy);
 ZT_SIMD_OPERATION(SquaredError);
 ZT_SIMD_OPERATION(SumValues);

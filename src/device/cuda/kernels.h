@@ -34,6 +34,7 @@ void run(const ActivationBackward& op, const Launch& launch);
 void run(const DropoutForward& op, const Launch& launch);
 void run(const AttentionForward& op, const Launch& launch);
 void run(const AttentionBackward& op, const Launch& launch);
+void run(const CachedAttention& op, const Launch& launch);
 void run(const CrossEntropy& op, const Launch& launch);
 void run(const SquaredError& op, const Launch& launch);
 void run(const SumValues& op, const Launch& launch);

@@ -1,0 +1,188 @@
+// The program from the outside: generate and evaluate.
+#include <set>
+
+#include "program_support.h"
+
+using namespace zt::test;
+
+namespace {
+
+const char* const text_gpt = R"({
+  "train_batch_size": 4, "train_micro_batch_size_per_gpu": 2,
+  "optimizer": { "type": "AdamW", "params": { "lr": 5e-3 } },
+  "data_types": { "grad_accum_dtype": "fp32" },
+  "model": { "type": "gpt", "n_layer": 2, "n_head": 2, "n_embd": 16, "n_positions": 8, "initializer_range": 0.2 },
+  "data": { "type": "text", "path": "text.txt", "tokenizer": "characters", "validation_fraction": 0.2 },
+  "training": { "max_steps": 4, "eval_interval": 4, "eval_steps": 1000, "checkpoint_interval": 4 },
+  "device": { "threads": 1 }
+})";
+
+std::string some_text() {
+  std::string text;
+  for (int i = 0; i < 60; ++i)
+    text += i % 3 == 0 ? "caf\xc3\xa9 au lait. " : i % 3 == 1 ? "5 \xe2\x82\xac, please! " : "The end?\n";
+  return text;
+}
+
+// A run on text with its checkpoint.
+class Written : public Workplace {
+ public:
+  explicit Written(const Arguments& more = {}) : Workplace(text_gpt) {
+    write("text.txt", some_text());
+    check_completes(run(more));
+  }
+  ProgramResult generate(const Arguments& more) const {
+    return run_with(Arguments{"generate", "--checkpoint", "run", "--set", "device.threads=1"} + more);
+  }
+  ProgramResult evaluate(const Arguments& more = {}) const {
+    return run_with(Arguments{"evaluate", "--checkpoint", "run", "--json", "--set", "device.threads=1"} + more);
+  }
+};
+
+void check_refuses(const ProgramResult& result, int code, const std::string& part) {
+  INFO(result.err);
+  CHECK(result.code == code);
+  CHECK(result.err.find(part) != std::string::npos);
+  CHECK(result.out.empty());
+}
+
+}  // namespace
+
+TEST_CASE("generate writes on from a prompt, the same text for the same seed") {
+  const Written place;
+  const Arguments caf = {"--prompt", "caf\xc3\xa9", "--max-tokens", "40"};
+  const ProgramResult first = place.generate(caf + Arguments{"--seed", "3"});
+  INFO(first.err);
+  REQUIRE(first.code == 0);
+  CHECK(first.out.starts_with("caf\xc3\xa9"));
+  CHECK(first.out.ends_with("\n"));
+  CHECK(first.err.find("8 positions") != std::string::npos);
+  CHECK(place.generate(caf + Arguments{"--seed", "3"}).out == first.out);
+  CHECK(place.generate(caf + Arguments{"--seed", "3", "--set", "device.threads=3"}).out == first.out);
+  CHECK(place.generate(caf + Arguments{"--seed", "4"}).out != first.out);
+  const std::string greedy = place.generate(caf + Arguments{"--temperature", "0"}).out;
+  CHECK(place.generate(caf + Arguments{"--top-k", "1", "--seed", "9"}).out == greedy);
+  CHECK(place.generate(caf + Arguments{"--top-p", "0", "--seed", "9"}).out == greedy);
+  CHECK(greedy == place.generate(caf + Arguments{"--temperature", "0", "--no-cache"}).out);
+  CHECK(
+      place.run_with(Arguments{"generate", "--checkpoint", "run/checkpoints/step-00000004", "--temperature", "0"} + caf)
+          .out == greedy);
+
+  const ProgramResult object = place.generate(caf + Arguments{"--seed", "3", "--json"});
+  const Json json = Json::parse(object.out, nullptr, false);
+  REQUIRE_FALSE(json.is_discarded());
+  CHECK("caf\xc3\xa9" + json.at("text").get<std::string>() + "\n" == first.out);
+  CHECK(json.at("tokens").size() == 40);
+  CHECK(json.at("prompt_tokens") == 4);
+  CHECK(json.at("finished") == "max_tokens");
+  CHECK(place.generate(caf + Arguments{"--seed", "3", "--no-prompt"}).out == first.out.substr(5));
+
+  // A text that comes ends it.
+  const std::string text = json.at("text");
+  std::size_t middle = text.size() / 2;
+  while ((static_cast<unsigned char>(text[middle]) & 0xc0U) == 0x80U) ++middle;
+  const std::string stop = text.substr(middle);
+  const std::size_t at = text.find(stop);
+  const ProgramResult stopped = place.generate(caf + Arguments{"--seed", "3", "--no-prompt", "--stop", stop});
+  CHECK(stopped.out == text.substr(0, at) + "\n");
+}
+
+TEST_CASE("what a checkpoint's model writes does not depend on how many ranks and which stage wrote it") {
+  const Written one;
+  const Arguments prompt = {"--prompt", "The ", "--max-tokens", "30", "--seed", "1"};
+  const std::string expected = one.generate(prompt).out;
+  CHECK(expected.size() > 20);
+  for (const int number : {0, 2, 3}) {
+    const Written many(ranks(2) + stage(number));
+    CHECK(many.generate(prompt).out == expected);
+  }
+}
+
+TEST_CASE("a model of tokens without text takes and writes numbers") {
+  const Workplace place;
+  check_completes(place.run({"--set", "training.checkpoint_interval=4"}));
+  const Arguments base = {"generate", "--checkpoint", "run", "--max-tokens", "12"};
+  const ProgramResult ids = place.run_with(base + Arguments{"--ids", "1,2,3"});
+  INFO(ids.err);
+  REQUIRE(ids.code == 0);
+  CHECK(std::regex_match(ids.out, std::regex("1,2,3(,[0-9]+){12}\n")));
+  check_refuses(place.run_with(base + Arguments{"--prompt", "x"}), 2, "--ids");
+  check_refuses(place.run_with(base + Arguments{"--ids", "1,31"}), 2, "from 0 to 30");
+  check_refuses(place.run_with(base + Arguments{"--ids", "1,x"}), 2, "from 0 to 30");
+  check_refuses(place.run_with(base), 2, "needs a prompt");
+}
+
+TEST_CASE("generate refuses what it cannot do, before it writes anything") {
+  const Written place;
+  check_refuses(place.generate({"--prompt", "\xf0\x9f\x98\x80"}), 2, "U+1F600");
+  check_refuses(place.generate({"--prompt", ""}), 2, "empty");
+  check_refuses(place.generate({"--prompt", "a", "--temperature", "-1"}), 2, "--temperature");
+  check_refuses(place.generate({"--prompt", "a", "--set", "model.n_layer=3"}), 2, "another model");
+  check_refuses(place.run_with({"generate", "--checkpoint", "nowhere", "--prompt", "a"}), 1, "nowhere");
+  fs::resize_file(place.file("run") / "checkpoints/step-00000004/manifest.json", 100);
+  check_refuses(place.generate({"--prompt", "a"}), 1, "manifest.json");
+}
+
+TEST_CASE("generate ends cleanly at a signal") {
+  const Written place;
+  Program program(Arguments{ZEROTRAIN_BINARY, "generate", "--checkpoint", "run", "--prompt", "The", "--max-tokens",
+                            "1000000000", "--no-prompt"},
+                  place.options());
+  REQUIRE(program.wait_until([&] { return program.out_so_far().size() > 30; }));
+  program.send(SIGINT);
+  const ProgramResult result = program.finish();
+  INFO(result.err);
+  CHECK(result.code == 128 + SIGINT);
+  CHECK(result.out.ends_with("\n"));
+}
+
+TEST_CASE("evaluate measures all validation data as training did, the same on any number of ranks") {
+  const Written place;
+  const ProgramResult one = place.evaluate();
+  INFO(one.err);
+  REQUIRE(one.code == 0);
+  const Json json = Json::parse(one.out, nullptr, false);
+  REQUIRE_FALSE(json.is_discarded());
+  CHECK(json.at("loss").dump() == json_of(place.file("run") / "summary.json").at("final").at("validation_loss").dump());
+  CHECK(std::abs(json.at("perplexity").get<double>() - std::exp(json.at("loss").get<double>())) < 1e-6);
+  const double bits =
+      json.at("loss").get<double>() * json.at("tokens").get<double>() / std::log(2.0) / json.at("bytes").get<double>();
+  CHECK(std::abs(json.at("bits_per_byte").get<double>() - bits) < 1e-6);
+  CHECK(json.at("bytes").get<int>() > json.at("tokens").get<int>());
+  for (const char* number : {"2", "3"}) CHECK(place.evaluate({"--ranks", number}).out == one.out);
+
+  const Json sliding = Json::parse(place.evaluate({"--stride", "1"}).out);
+  CHECK(sliding.at("tokens") == json.at("tokens"));
+  CHECK(sliding.at("loss") != json.at("loss"));
+  CHECK(place.evaluate({"--stride", "1", "--ranks", "3"}).out == place.evaluate({"--stride", "1"}).out);
+  CHECK(Json::parse(place.evaluate({"--stride", "8"}).out).at("loss") == json.at("loss"));
+  check_refuses(place.evaluate({"--stride", "9"}), 2, "at most model.n_positions");
+}
+
+TEST_CASE("evaluate takes other data, in the tokens that the model knows") {
+  const Written place;
+  place.write("other.txt", "please, The end? caf\xc3\xa9! caf\xc3\xa9! 5 5 5 5 5 5 5 5");
+  const Arguments other = {"--set", "data.path=other.txt", "--part", "all"};
+  const ProgramResult result = place.evaluate(other);
+  INFO(result.err);
+  REQUIRE(result.code == 0);
+  CHECK(Json::parse(result.out).at("tokens") == 40);
+  place.write("data.json", R"({"data": {"path": "other.txt"}})");
+  CHECK(place.evaluate({"--config", "data.json", "--part", "all"}).out == result.out);
+  place.write("other.txt", "The end? Q The end? The end?");
+  check_refuses(place.evaluate(other), 2, "U+0051");
+  place.write("other.txt", "The end? The end?");
+  check_refuses(place.evaluate({"--set", "data.path=other.txt"}), 2, "--part all");
+
+  const Workplace rows(tiny_mlp);
+  check_completes(rows.run({"--set", "training.checkpoint_interval=3"}));
+  const ProgramResult classes = rows.run_with({"evaluate", "--checkpoint", "run", "--json"});
+  INFO(classes.err);
+  REQUIRE(classes.code == 0);
+  const Json json = Json::parse(classes.out);
+  CHECK(json.at("accuracy").is_number());
+  CHECK(json.at("rows") == 10);
+  CHECK_FALSE(json.contains("perplexity"));
+  check_refuses(rows.run_with({"evaluate", "--checkpoint", "run", "--stride", "2"}), 2, "running text");
+  check_refuses(rows.run_with({"generate", "--checkpoint", "run", "--ids", "1"}), 2, "mlp");
+}
