@@ -127,6 +127,36 @@ TEST_CASE("a run's checkpoint is exported, imported again, and started from, wit
   }
 }
 
+TEST_CASE("a byte-pair tokenizer goes with the weights into the library's files and back") {
+  const std::string vocabulary = std::string(ZEROTRAIN_SOURCE_DIR) + "/tests/golden/byte_pairs/";
+  Json config = Json::parse(tiny_gpt);
+  config["model"]["vocab_size"] = "auto";
+  config["data"] = {
+      {"type", "text"}, {"path", vocabulary + "corpus.txt"}, {"tokenizer", vocabulary + "tokenizer.json"}};
+  config["training"]["max_steps"] = 1;
+  config["training"]["checkpoint_interval"] = 1;
+  const Workplace place(config.dump());
+  ProgramResult result = place.run({});
+  CAPTURE(result.err);
+  REQUIRE(result.code == 0);
+  for (const Arguments& arguments :
+       std::vector<Arguments>{{"export", "--checkpoint", "run", "--format", "huggingface", "--output", "out"},
+                              {"import", "--from", "out", "--output", "imported"},
+                              {"export", "--checkpoint", "imported", "--format", "huggingface", "--output", "again"}}) {
+    result = place.run_with(arguments);
+    CAPTURE(result.err);
+    REQUIRE(result.code == 0);
+    CHECK(result.err.find("notice") == std::string::npos);
+  }
+  for (const char* file : {"tokenizer.json", "tokenizer_config.json", "config.json", "model.safetensors"}) {
+    CHECK(contents_of(place.file(std::string("again/") + file)) == contents_of(place.file(std::string("out/") + file)));
+  }
+  CHECK(Json::parse(contents_of(place.file("out/tokenizer.json"))).at("model").at("vocab") ==
+        Json::parse(contents_of(vocabulary + "tokenizer.json")).at("model").at("vocab"));
+  CHECK(contents_of(place.file("imported/tokenizer")) ==
+        contents_of(place.file("run/checkpoints/step-00000001/tokenizer")));
+}
+
 TEST_CASE("a damaged checkpoint is neither exported nor started from") {
   const Workplace place(from_weights);
   CHECK(place.run_with({"import", "--from", golden("gpt2"), "--output", "weights"}).code == 0);

@@ -23,7 +23,8 @@ import sys
 import tempfile
 
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel
+from tokenizers import Tokenizer
+from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel
 
 ROWS, STEPS, LR = 8, 20, 1e-3
 MODELS = {
@@ -123,6 +124,27 @@ def check(program, name, model, folder):
     return good
 
 
+def check_tokenizer(program, folder):
+    """A byte-pair vocabulary in a checkpoint: AutoTokenizer opens the export and gives the ids of the vocabulary's file."""
+    files = pathlib.Path(__file__).resolve().parent.parent.parent / "tests" / "golden" / "byte_pairs"
+    config = {
+        "train_batch_size": 2, "model": {"type": "gpt", "n_layer": 1, "n_head": 2, "n_embd": 16, "n_positions": 16},
+        "data": {"type": "text", "path": str(files / "corpus.txt"), "tokenizer": str(files / "tokenizer.json")},
+        "training": {"max_steps": 1, "checkpoint_interval": 1}, "device": {"type": "cpu", "threads": 1},
+    }
+    (folder / "config.json").write_text(json.dumps(config))
+    run(program, "--config", folder / "config.json", "--output", folder / "run", "--quiet")
+    run(program, "export", "--checkpoint", folder / "run", "--format", "huggingface", "--output", folder / "out")
+    text = (files / "corpus.txt").read_text()
+    ours = AutoTokenizer.from_pretrained(folder / "out")
+    ids = ours.encode(text, add_special_tokens=False)
+    theirs = Tokenizer.from_file(str(files / "tokenizer.json")).encode(text, add_special_tokens=False).ids
+    end = json.loads((folder / "out" / "config.json").read_text())["eos_token_id"]
+    good = ids == theirs and ours.decode(ids) == text and ours.eos_token_id == end
+    print(f"tokenizer {len(ids)} ids of {len(text)} characters: {'the same' if good else 'DIFFER'}")
+    return good
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--zerotrain", default="build/zerotrain")
@@ -131,6 +153,8 @@ def main():
     for seed, (name, settings) in enumerate(MODELS.items()):
         with tempfile.TemporaryDirectory() as folder:
             good &= check(program, name, make_model(seed, **settings), pathlib.Path(folder))
+    with tempfile.TemporaryDirectory() as folder:
+        good &= check_tokenizer(program, pathlib.Path(folder))
     sys.exit(0 if good else 1)
 
 

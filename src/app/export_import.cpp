@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,7 +15,9 @@
 #include "checkpoint/open_weights.h"
 #include "comm/mpi.h"
 #include "core/errors.h"
+#include "data/byte_pair_vocabulary.h"
 #include "data/message_text.h"
+#include "data/tokenizer.h"
 
 namespace zt {
 namespace {
@@ -70,6 +73,43 @@ std::vector<NamedText> read_files(const std::vector<std::string>& paths) {
   return files;
 }
 
+// A tokenizer that a checkpoint holds, in the library's files; nothing where the library has no such one.
+std::vector<NamedText> files_of(const StoredTokenizer& tokenizer, const ModelSettings& model,
+                                std::optional<std::int64_t>& end_of_text) {
+  const std::string text = huggingface_tokenizer(tokenizer.name, tokenizer.definition);
+  if (text.empty()) return {};
+  nlohmann::ordered_json config;
+  config["tokenizer_class"] = "PreTrainedTokenizerFast";
+  config["model_max_length"] = model.gpt.n_positions;
+  config["clean_up_tokenization_spaces"] = false;
+  if (const auto id = make_tokenizer(tokenizer.name, tokenizer.definition)->end_of_text()) {
+    end_of_text = *id;
+    for (const char* key : {"bos_token", "eos_token", "unk_token"}) config[key] = end_of_text_sign;
+  }
+  return {{"tokenizer.json", text}, {"tokenizer_config.json", config.dump(2) + "\n"}};
+}
+
+// The tokenizer of a directory of the library, as a checkpoint holds it; nothing, with a notice, where it is of a kind
+// that is not known here.
+std::optional<StoredTokenizer> taken_over(const WeightSource& source) {
+  std::optional<StoredTokenizer> stored = source.tokenizer();
+  if (!stored || !stored->name.empty()) return stored;
+  try {
+    const std::string folder = std::filesystem::path(stored->files.front()).parent_path().string();
+    const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(folder.empty() ? "." : folder, "--from");
+    if (tokenizer->vocabulary_size() > source.model().gpt.vocab_size) {
+      throw UserError("it has " + std::to_string(tokenizer->vocabulary_size()) + " entries, the model's vocabulary " +
+                      std::to_string(source.model().gpt.vocab_size));
+    }
+    stored->name = std::string(tokenizer->name());
+    stored->definition = tokenizer->definition();
+    return stored;
+  } catch (const UserError& error) {
+    std::fprintf(stderr, "notice: the tokenizer is not taken over: %s\n", error.what());
+    return std::nullopt;
+  }
+}
+
 void say_written(const std::string& directory, const std::vector<std::string>& files) {
   std::string text;
   for (const std::string& file : files) text += (text.empty() ? "" : ", ") + file;
@@ -98,7 +138,8 @@ int export_weights(int argc, const char* const* argv) {
   if (tokenizer) {
     details.tokenizer_files = read_files(tokenizer->files);
     details.end_of_text = tokenizer->end_of_text;
-    if (tokenizer->files.empty()) {
+    if (tokenizer->files.empty()) details.tokenizer_files = files_of(*tokenizer, source->model(), details.end_of_text);
+    if (details.tokenizer_files.empty()) {
       std::fprintf(stderr, "notice: the tokenizer \"%s\" has no files in the transformers library; none is written\n",
                    shown(tokenizer->name).c_str());
     }
@@ -123,10 +164,11 @@ int import_weights(int argc, const char* const* argv) {
   if (launched_by_mpi()) throw UserError("import is one process: start it without mpirun");
   const std::unique_ptr<WeightSource> source = open_weights(from);
   source->verify();
-  write_native_weights(*source, output, program_name());
-  const std::optional<StoredTokenizer> tokenizer = source->tokenizer();
-  if (tokenizer) std::fprintf(stderr, "notice: the tokenizer stays where it is: name it in data.tokenizer\n");
-  say_written(output, {"manifest.json", "rank-00000.weights.safetensors"});
+  const std::optional<StoredTokenizer> tokenizer = taken_over(*source);
+  write_native_weights(*source, output, program_name(), tokenizer);
+  std::vector<std::string> files = {"manifest.json", "rank-00000.weights.safetensors"};
+  if (tokenizer) files.emplace_back("tokenizer");
+  say_written(output, files);
   return 0;
 }
 

@@ -68,7 +68,8 @@ std::unique_ptr<WeightSource> open_native_weights(const std::string& path) {
   return std::make_unique<NativeWeights>(find_checkpoint(path));
 }
 
-void write_native_weights(const WeightSource& source, const std::string& directory, const std::string& program) {
+void write_native_weights(const WeightSource& source, const std::string& directory, const std::string& program,
+                          const std::optional<StoredTokenizer>& tokenizer) {
   const std::vector<WeightSource::Tensor> tensors = tensors_of(source.model());
   const std::vector<std::size_t> places = match_tensors(tensors, source);
   Manifest manifest;
@@ -106,6 +107,12 @@ void write_native_weights(const WeightSource& source, const std::string& directo
   file.checksum = writer.file_checksum();
   for (std::size_t i = 0; i < file.pieces.size(); ++i) file.pieces[i].checksum = writer.tensor_checksums().at(i);
   manifest.files.push_back(std::move(file));
+  if (tokenizer) {
+    manifest.tokenizer =
+        CheckpointTokenizer{tokenizer->name, "tokenizer", static_cast<std::int64_t>(tokenizer->definition.size()),
+                            checksum_of(tokenizer->definition)};
+    write_file_atomically(folder.path("tokenizer"), tokenizer->definition);
+  }
   // What it says of itself is read as anybody would before it counts.
   const std::string text = manifest_text(manifest);
   parse_manifest(text, folder.path(manifest_name));

@@ -1,5 +1,5 @@
-// Stands in for libFuzzer where no clang is: runs a target on every file of its corpus, and on so many seeded changes of
-// them.    NAME_corpus CORPUS-DIRECTORY CHANGES
+// Stands in for libFuzzer where no clang is: runs a target on every file of its corpus, and on so many seeded changes
+// of them.    NAME_corpus CORPUS-DIRECTORY CHANGES
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -43,12 +43,26 @@ class Changes {
   std::size_t below(std::size_t limit) { return limit == 0 ? 0 : random_() % limit; }
   std::ptrdiff_t place(const Bytes& bytes) { return static_cast<std::ptrdiff_t>(below(bytes.size() + 1)); }
   std::ptrdiff_t end(const Bytes& bytes, std::ptrdiff_t from) {
-    return from + static_cast<std::ptrdiff_t>(below(std::min<std::size_t>(64, bytes.size() - static_cast<std::size_t>(from)) + 1));
+    return from + static_cast<std::ptrdiff_t>(
+                      below(std::min<std::size_t>(64, bytes.size() - static_cast<std::size_t>(from)) + 1));
   }
 
   void change(Bytes& bytes) {
-    static const std::vector<std::string> words = {"-1", "0", "1e99", "9223372036854775807", "18446744073709551616", "null",
-                                                   "[", "]", "{", "}", "\"", "\\u0000", "true", "../x", "\xff"};
+    static const std::vector<std::string> words = {"-1",
+                                                   "0",
+                                                   "1e99",
+                                                   "9223372036854775807",
+                                                   "18446744073709551616",
+                                                   "null",
+                                                   "[",
+                                                   "]",
+                                                   "{",
+                                                   "}",
+                                                   "\"",
+                                                   "\\u0000",
+                                                   "true",
+                                                   "../x",
+                                                   "\xff"};
     const std::ptrdiff_t at = place(bytes);
     switch (below(6)) {
       case 0:

@@ -1,7 +1,7 @@
-// sources: data/byte_pair_encoder data/byte_pair_files data/byte_pair_merge data/byte_pair_spelled data/byte_pair_tiktoken
-// sources: data/byte_pair_tokenizer data/byte_pair_tokenizer_json data/byte_pair_vocabulary data/unicode_classes
-// sources: data/tokenizer data/mapped_file data/input_file data/gzip data/file_kind data/message_text core/files
-// libraries: z pcre2-8
+// sources: data/byte_pair_encoder data/byte_pair_files data/byte_pair_merge data/byte_pair_spelled
+// data/byte_pair_tiktoken sources: data/byte_pair_tokenizer data/byte_pair_tokenizer_json data/byte_pair_vocabulary
+// data/unicode_classes sources: data/tokenizer data/mapped_file data/input_file data/gzip data/file_kind
+// data/message_text core/files libraries: z pcre2-8
 #include <cstdlib>
 #include <memory>
 
