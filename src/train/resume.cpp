@@ -7,6 +7,7 @@
 #include "checkpoint/checksum.h"
 #include "config/difference.h"
 #include "core/errors.h"
+#include "core/precision.h"
 
 namespace zt {
 
@@ -56,7 +57,8 @@ void require_same_model(const Manifest& manifest, const ResolvedConfig& config, 
 }
 
 std::vector<std::string> resume_lines(const ResumePoint& point, const ResolvedConfig& config, const Dataset& dataset,
-                                      const std::vector<std::string>& missing, const std::vector<std::string>& aside) {
+                                      const std::vector<std::string>& missing, const std::vector<std::string>& aside,
+                                      int world_size) {
   const Manifest& manifest = point.manifest;
   std::vector<std::string> lines = {"resume: going on after step " + std::to_string(manifest.step) + " from " +
                                     point.directory + " (written by " + std::to_string(manifest.world_size) +
@@ -70,6 +72,18 @@ std::vector<std::string> resume_lines(const ResumePoint& point, const ResolvedCo
   if (samples != manifest.data_samples && manifest.data_samples > 0) {
     lines.push_back("resume: the training data have " + std::to_string(samples) + " samples, before " +
                     std::to_string(manifest.data_samples) + ": from here on they come in another order");
+  }
+  const Settings& settings = config.settings;
+  if (world_size != manifest.world_size && order_in_effect(settings) == AccumulationOrder::local) {
+    lines.emplace_back(
+        "resume: gradients are added up in local order, rank by rank first: on another number of ranks that is another "
+        "curve, by rounding");
+  } else if (world_size != manifest.world_size &&
+             is_16_bit(make_precision(settings.precision, settings.batch.accumulation).accumulator)) {
+    lines.emplace_back(
+        "resume: gradients are added up in 16 bits, rounded once a micro-step: on another number of ranks that is "
+        "another "
+        "curve (data_types.grad_accum_dtype \"fp32\" makes it one)");
   }
   for (const std::string& moment : missing)
     lines.push_back("resume: the checkpoint has no " + moment + ": the optimizer starts it anew");

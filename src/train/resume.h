@@ -17,7 +17,8 @@ void require_same_model(const Manifest& manifest, const ResolvedConfig& config, 
 
 // Lines for the screen: where the run goes on, what differs since, `missing` moments, checkpoints set `aside`.
 std::vector<std::string> resume_lines(const ResumePoint& point, const ResolvedConfig& config, const Dataset& dataset,
-                                      const std::vector<std::string>& missing, const std::vector<std::string>& aside);
+                                      const std::vector<std::string>& missing, const std::vector<std::string>& aside,
+                                      int world_size);
 
 // The line of metrics.jsonl that marks where a run went on.
 nlohmann::ordered_json resume_record(const TrainOptions& options, int world_size, int stage);

@@ -233,7 +233,8 @@ void Trainer::set_up_state() {
   all_or_none(communicator_, [&] {
     if (first_rank() && point.same_run) aside = set_aside_after(checkpoints, point.manifest.step);
   });
-  for (const std::string& line : resume_lines(point, config_, dataset_, missing, aside)) console_.say(line);
+  for (const std::string& line : resume_lines(point, config_, dataset_, missing, aside, communicator_.size()))
+    console_.say(line);
 }
 
 // Of a run that has not begun nothing is left that would look like one.
