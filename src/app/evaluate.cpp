@@ -93,13 +93,15 @@ Subject open_running_text(const Settings& settings, std::unique_ptr<Tokenizer> t
           .description = file_name(path) + ", " + part + " part: " + counted(count, "token")};
 }
 
-Subject open_other(const Settings& settings, const NativeCheckpoint& checkpoint, const std::unique_ptr<Tokenizer>& own,
+// Token files need not say which tokenizer they were made with: it is then taken to be the model's own.
+Subject open_other(const Settings& settings, const NativeCheckpoint& checkpoint, std::unique_ptr<Tokenizer> own,
                    const std::string& part) {
   if (part == "all") throw UserError("--part all is for a running text; use validation or training");
   Dataset dataset = open_dataset(settings);
-  if ((own != nullptr) != (dataset.tokenizer != nullptr) ||
-      (own != nullptr &&
-       (own->name() != dataset.tokenizer->name() || own->definition() != dataset.tokenizer->definition()))) {
+  const bool is_unnamed = settings.data.type == "tokens" && dataset.tokenizer == nullptr;
+  const bool both = own != nullptr && dataset.tokenizer != nullptr;
+  if (both ? own->name() != dataset.tokenizer->name() || own->definition() != dataset.tokenizer->definition()
+           : !is_unnamed && (own != nullptr || dataset.tokenizer != nullptr)) {
     throw UserError("data: its tokens are not those that the model of " + checkpoint.directory() +
                     " was trained on: the tokenizer is another one");
   }
@@ -110,7 +112,7 @@ Subject open_other(const Settings& settings, const NativeCheckpoint& checkpoint,
   }
   return {.windows = std::move(part == "validation" ? dataset.validation : dataset.training),
           .sliding = nullptr,
-          .tokenizer = std::move(dataset.tokenizer),
+          .tokenizer = std::move(own),
           .description = dataset.description + "; " + part + " part"};
 }
 
@@ -119,7 +121,7 @@ Subject open_subject(const ResolvedConfig& config, const NativeCheckpoint& check
   std::unique_ptr<Tokenizer> own = tokenizer_of(checkpoint);
   const bool runs_on = settings.data.type == "text" && settings.data.format != "prompt_completion";
   if (line.stride > 0 && !runs_on) throw UserError("--stride is for a running text: the data are separate samples");
-  if (!runs_on || own == nullptr) return open_other(settings, checkpoint, own, line.part);
+  if (!runs_on || own == nullptr) return open_other(settings, checkpoint, std::move(own), line.part);
   Subject subject = open_running_text(settings, std::move(own), line.part);
   const std::int64_t length = settings.model.gpt.n_positions;
   if (line.stride > length) {

@@ -162,6 +162,9 @@ class Generation {
                       " has no tokenizer, as it was trained on tokens without text: give --ids LIST");
     }
     tokens_ = line_.has_ids ? ids_from(line_.ids, model.gpt.vocab_size) : tokenizer_->encode(line_.prompt);
+    if (tokenizer_ != nullptr) end_of_text_ = tokenizer_->end_of_text();
+    // A document begins behind the end of another one.
+    if (tokens_.empty() && line_.has_prompt && end_of_text_) tokens_.push_back(*end_of_text_);
     if (tokens_.empty()) throw UserError("the prompt is empty: one token at least is needed to go on from");
     if (line_.has_ids) tokenizer_ = nullptr;
   }
@@ -222,7 +225,9 @@ class Generation {
     Output output(tokenizer_.get(), line_.stop, !line_.json);
     const std::int64_t prompt_tokens = length();
     if (!line_.quiet_prompt) output.prompt(line_, tokens_);
-    const auto begin = std::chrono::steady_clock::now();
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point begin = Clock::now();
+    Clock::time_point first_token = begin;
     const char* finished = "max_tokens";
     for (std::int64_t i = 0; i < line_.max_tokens; ++i) {
       if (stop_signal() != 0) {
@@ -231,6 +236,11 @@ class Generation {
       }
       if (line_.no_cache) decoder.forget();
       tokens_.push_back(sampler.pick(decoder.logits_after(tokens_), length()));
+      if (i == 0) first_token = Clock::now();
+      if (end_of_text_ && tokens_.back() == *end_of_text_) {
+        finished = "end_of_text";
+        break;
+      }
       if (!output.add(tokens_.back())) {
         finished = "stop";
         break;
@@ -238,15 +248,16 @@ class Generation {
     }
     output.finish();
     if (!line_.json) return;
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    const auto seconds = [](Clock::duration time) { return std::chrono::duration<double>(time).count(); };
+    const double steps = seconds(Clock::now() - first_token);  // of the tokens behind the first
     const std::int64_t written = length() - prompt_tokens;
     nlohmann::ordered_json object = {{"checkpoint", checkpoint_.directory()},
                                      {"prompt_tokens", prompt_tokens},
                                      {"tokens", std::vector(tokens_.begin() + prompt_tokens, tokens_.end())},
                                      {"finished", finished},
                                      {"seed", line_.sampler.seed},
-                                     {"seconds", seconds.count()},
-                                     {"tokens_per_second", static_cast<double>(written) / seconds.count()}};
+                                     {"prompt_seconds", seconds(first_token - begin)}};
+    if (written > 1) object["tokens_per_second"] = static_cast<double>(written - 1) / steps;
     if (tokenizer_ != nullptr) {
       object["prompt"] = as_utf8(line_.prompt);
       object["text"] = output.written();
@@ -259,6 +270,7 @@ class Generation {
   ResolvedConfig config_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::vector<std::int32_t> tokens_;
+  std::optional<std::int32_t> end_of_text_;
 };
 
 }  // namespace
