@@ -21,12 +21,19 @@ GptSettings gpt_there() {
   return gpt;
 }
 
+ModelSettings model_there() {
+  ModelSettings model;
+  model.type = "gpt";
+  model.gpt = gpt_there();
+  return model;
+}
+
 ResolvedConfig resolve(const std::string& model) {
   const ConfigDirectory directory;
   ResolveOptions options = directory.options();
   options.pretrained_model = [&](const std::string& path) {
     CHECK(path == (directory.path() / "weights").string());
-    return PretrainedModel{model_section({.type = "gpt", .gpt = gpt_there()}), "the weights there"};
+    return PretrainedModel{model_section(model_there()), "the weights there"};
   };
   directory.write("a.json", R"({"model": )" + model + R"(, "data": {"type": "synthetic", "task": "tokens"},
       "train_batch_size": 8})");
@@ -48,7 +55,7 @@ bool has(const std::string& text, const std::string& words) { return text.find(w
 
 TEST_CASE("what the config does not say of the model is as in the weights, with a notice") {
   const ResolvedConfig config = resolve(R"({"type": "gpt", "pretrained": "weights"})");
-  CHECK(model_section(config.settings.model) == model_section({.type = "gpt", .gpt = gpt_there()}));
+  CHECK(model_section(config.settings.model) == model_section(model_there()));
   CHECK(config.settings.model.pretrained.ends_with("/weights"));
   CHECK(config.json["model"]["n_layer"] == 3);
   std::string notices;

@@ -42,8 +42,8 @@ struct CurveOptions {
   std::int64_t misalignment = 0;  // bytes by which every private buffer is off a multiple of 64
   bool lazy = false;              // operations wait until somebody waits for them (device/lazy_device.h)
   bool compute_late = false;      // the other streams run ahead of computing (same)
-  std::string resume_from;        // a checkpoint to go on from; empty: from the beginning
-  std::string save_to;            // where a checkpoint of the end goes (a directory of checkpoints); empty: nowhere
+  std::string resume_from{};      // a checkpoint to go on from; empty: from the beginning
+  std::string save_to{};          // where a checkpoint of the end goes (a directory of checkpoints); empty: nowhere
 };
 
 // `settings`: resolved, with batch sizes for this many ranks, threads set. Runs training.max_steps steps and, with
