@@ -225,7 +225,7 @@ const std::vector<WrongValue> wrong_over_gpt = {
     {R"({"model": {"pretrained": 5}})", {"model.pretrained: found 5", "a path in quotes"}},
     {R"({"model": {"freeze": "wte"}})",
      {"model.freeze: found \"wte\"; allowed: a list of texts (as a list: [\"wte\"])"}},
-    {R"({"training": {"checkpoint_interval": -5}})", {"training.checkpoint_interval", "-5", "at least 0"}},
+    {R"({"training": {"checkpoint_interval": -5}})", {"training.checkpoint_interval", "-5", "an integer from 0"}},
     {R"({"training": {"gradient_accumulation_order": "locally"}})", {"found \"locally\"", "\"global\" or \"local\""}},
     {R"({"training": {"communication_order": "loose"}})", {"found \"loose\"", "\"exact\" or \"fast\""}},
     {R"({"device": {"type": "gpu"}})", {"device.type: found \"gpu\"; GPUs are \"cuda\""}},

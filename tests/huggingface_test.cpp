@@ -63,7 +63,7 @@ TEST_CASE("a matrix larger than a tile is turned around") {
     for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(first + i);  // exact below 2^24
   };
   for (const auto& [first, count] : std::vector<std::pair<std::int64_t, std::int64_t>>{
-           {0, rows * columns}, {36, 2}, {8191 * 37 + 5, 100}, {1000, 37 * 8195}}) {
+           {0, rows * columns}, {36, 2}, {8191 * 37 + 5, 100}, {1000, 37 * 8170}}) {
     std::vector<float> out(static_cast<std::size_t>(count));
     read_transposed(read, rows, columns, first, count, out.data());
     for (std::int64_t i = 0; i < count; ++i) {
@@ -238,7 +238,8 @@ TEST_CASE("what is exported is what the library has saved, to the bit") {
     }
     // What the library's config says, ours says as well, but for what this program has no part in.
     const nlohmann::json written = nlohmann::json::parse(content_of(out + "/config.json"));
-    for (const auto& [key, value] : nlohmann::json::parse(content_of(golden_path(name + "/config.json"))).items()) {
+    const nlohmann::json library = nlohmann::json::parse(content_of(golden_path(name + "/config.json")));
+    for (const auto& [key, value] : library.items()) {
       if (written.contains(key) && !key.ends_with("_token_id")) CHECK(written.at(key) == value);
     }
     CHECK(written.at("eos_token_id") == 28);
