@@ -1,4 +1,6 @@
 // The tokenizer of a byte-pair vocabulary.
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "core/errors.h"
@@ -61,6 +63,13 @@ std::unique_ptr<Tokenizer> make_byte_pair_tokenizer(const BytePairVocabulary& vo
 
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& path, const std::string& key) {
   if (path == "bytes") return make_byte_tokenizer();
+  std::error_code error;
+  if (!std::filesystem::exists(path, error) && !error) {
+    throw UserError(
+        key + ": " + shown(path) +
+        ": no such file; it is \"bytes\", for a text also \"characters\", or the path of a tokenizer's file (in a "
+        "config file it counts from that file's folder)");
+  }
   return make_byte_pair_tokenizer(read_byte_pair_vocabulary(path, key));
 }
 
