@@ -83,7 +83,8 @@ missing_libraries() {
   local folders=()
   IFS=: read -r -a folders <<<"${CMAKE_PREFIX_PATH:-}"
   folders=("${folders[@]/%//include}")
-  for header in nlohmann/json.hpp CLI/CLI.hpp spdlog/spdlog.h oneapi/dnnl/dnnl.hpp hwy/highway.h zlib.h xxhash.h; do
+  for header in nlohmann/json.hpp CLI/CLI.hpp spdlog/spdlog.h oneapi/dnnl/dnnl.hpp hwy/highway.h zlib.h xxhash.h \
+    unicode/uchar.h; do
     printf '#if !__has_include(<%s>)\nmissing %s\n#endif\n' "$header" "$header"
   done | "${CXX:-g++}" -E -P "${folders[@]/#/-I}" -x c++ - | sed -n 's/^missing //p'
   command -v pkg-config >/dev/null || echo pkg-config
