@@ -91,8 +91,8 @@ class Session {
   const Precision& precision() const { return precision_; }
   const Layout& layout() const { return *layout_; }
   const StepCounts& steps() const { return steps_; }
-  StepCounts steps_here() const;  // those of this session alone
-  // Samples that the attempted steps have consumed since training began; those up to a step of this session.
+  StepCounts steps_here() const;  // without those before a resume
+  // Samples that the attempted steps have consumed since training began; those up to a step since it was made.
   std::int64_t samples() const { return samples_after(steps_.attempted); }
   std::int64_t samples_after(std::int64_t step) const {
     return samples_before_ + (step - before_.attempted) * settings_.batch.train;
@@ -149,7 +149,7 @@ class Session {
   std::deque<std::int64_t> clocked_;  // spans that are over with each unread step
   std::unique_ptr<Decoder> decoder_;  // null: no token was asked for yet
   StepCounts steps_;
-  StepCounts before_;  // of the training that this session goes on with
+  StepCounts before_;  // what a resumed run began with
   std::int64_t samples_before_ = 0;
   PhaseSeconds seconds_;
 };
