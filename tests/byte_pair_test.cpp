@@ -1,7 +1,7 @@
 // Byte-pair vocabularies against what tiktoken and tokenizers made of the same texts (scripts/golden/byte_pairs.py).
-#include <nlohmann/json.hpp>
 #include <random>
 
+#include "core/json.h"
 #include "data/byte_pair_encoder.h"
 #include "data/byte_pair_merge.h"
 #include "data/byte_pair_split.h"

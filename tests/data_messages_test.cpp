@@ -1,7 +1,7 @@
 // What messages about files say: escapes, kinds of files, and where a line is no JSON.
-#include <nlohmann/json.hpp>
 #include <random>
 
+#include "core/json.h"
 #include "data/file_kind.h"
 #include "data/json_fault.h"
 #include "data/message_text.h"

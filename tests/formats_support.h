@@ -4,12 +4,12 @@
 #include <cstring>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "checkpoint/huggingface.h"
 #include "checkpoint/llmc_model.h"
 #include "checkpoint/open_weights.h"
 #include "checkpoint/safetensors.h"
+#include "core/json.h"
 #include "data_support.h"
 
 namespace zt::testing {

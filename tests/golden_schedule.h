@@ -1,10 +1,10 @@
 // The schedule of a golden file's JSON, with DeepSpeed's names and defaults.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "config/settings.h"
+#include "core/json.h"
 
 namespace zt::golden {
 

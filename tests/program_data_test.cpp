@@ -1,9 +1,9 @@
 // The program on files of each kind, from the outside.
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "catch_compat.h"
+#include "core/json.h"
 #include "run_program.h"
 
 using Json = nlohmann::json;

@@ -14,11 +14,11 @@
 #include <cstdlib>
 #include <functional>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "comm/mpi.h"
+#include "core/json.h"
 #include "plain_device.h"
 
 namespace {

@@ -8,13 +8,13 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "app/verbs.h"
 #include "checkpoint/checksum.h"
 #include "checkpoint/directory.h"
 #include "config/difference.h"
 #include "core/errors.h"
+#include "core/json.h"
 #include "core/json_text.h"
 
 namespace zt {

@@ -1,7 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <numbers>
 
 #include "app/launcher.h"
@@ -10,6 +9,7 @@
 #include "comm/mpi.h"
 #include "comm/threads.h"
 #include "core/errors.h"
+#include "core/json.h"
 #include "core/json_text.h"
 #include "data/input_file.h"
 #include "data/message_text.h"

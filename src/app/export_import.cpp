@@ -1,7 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "checkpoint/open_weights.h"
 #include "comm/mpi.h"
 #include "core/errors.h"
+#include "core/json.h"
 #include "data/byte_pair_vocabulary.h"
 #include "data/message_text.h"
 #include "data/tokenizer.h"

@@ -3,13 +3,13 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "app/signals.h"
 #include "app/verbs.h"
 #include "comm/mpi.h"
 #include "comm/threads.h"
 #include "core/errors.h"
+#include "core/json.h"
 #include "core/json_text.h"
 #include "inference/sampler.h"
 #include "inference/setup.h"

@@ -1,12 +1,12 @@
 #include <CLI/CLI.hpp>
 #include <array>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "app/verbs.h"
 #include "checkpoint/checksum.h"
 #include "checkpoint/native.h"
 #include "checkpoint/tensor_statistics.h"
+#include "core/json.h"
 #include "core/json_text.h"
 
 namespace zt {

@@ -5,10 +5,10 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "core/errors.h"
+#include "core/json.h"
 
 namespace zt {
 

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "app/verbs.h"
 #include "checkpoint/checksum.h"
@@ -16,6 +15,7 @@
 #include "comm/threads.h"
 #include "config/resolve_again.h"
 #include "core/errors.h"
+#include "core/json.h"
 #include "core/json_text.h"
 #include "core/process.h"
 #include "device/cpu/instruction_set.h"

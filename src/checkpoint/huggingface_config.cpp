@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/errors.h"
+#include "core/json.h"
 #include "data/message_text.h"
 
 namespace zt {

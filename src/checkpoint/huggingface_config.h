@@ -1,7 +1,7 @@
 // config.json of a GPT-2 of the transformers library, from and to settings of a model.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 

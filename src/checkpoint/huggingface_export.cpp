@@ -9,6 +9,7 @@
 #include "checkpoint/safetensors.h"
 #include "checkpoint/transposed.h"
 #include "core/files.h"
+#include "core/json.h"
 
 namespace zt {
 namespace {

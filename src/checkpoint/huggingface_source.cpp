@@ -11,6 +11,7 @@
 #include "checkpoint/safetensors.h"
 #include "checkpoint/transposed.h"
 #include "core/errors.h"
+#include "core/json.h"
 #include "data/message_text.h"
 #include "model/gpt_units.h"
 

@@ -2,6 +2,7 @@
 
 #include "checkpoint/file_access.h"
 #include "core/errors.h"
+#include "core/json.h"
 #include "data/message_text.h"
 
 namespace zt {

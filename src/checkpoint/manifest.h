@@ -3,13 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/dtype.h"
+#include "core/json.h"
 #include "optim/early_stopping.h"
 #include "optim/progress.h"
 

@@ -2,13 +2,13 @@
 // the table itself, keys given twice are seen, and no nesting is too deep.
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <unordered_set>
 #include <utility>
 
 #include "checkpoint/safetensors.h"
 #include "core/errors.h"
+#include "core/json.h"
 #include "data/message_text.h"
 
 namespace zt {

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <unordered_set>
 
 #include "checkpoint/safetensors.h"
 #include "core/errors.h"
+#include "core/json.h"
 #include "data/message_text.h"
 
 namespace zt {

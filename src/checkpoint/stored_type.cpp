@@ -78,6 +78,7 @@ bool becomes_float(StoredType type) {
 }
 
 void to_floats(StoredType type, const void* raw, std::int64_t count, float* out) {
+  if (count == 0) return;  // then the pointers may be null
   switch (type) {
     case StoredType::f32: std::memmove(out, raw, static_cast<std::size_t>(count) * sizeof(float)); return;
     case StoredType::f16: convert<f16_t>(raw, count, out); return;

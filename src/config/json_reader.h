@@ -6,12 +6,12 @@
 
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "config/problems.h"
+#include "core/json.h"
 
 namespace zt {
 

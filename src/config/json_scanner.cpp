@@ -4,10 +4,10 @@
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "config/json_reader.h"
+#include "core/json.h"
 
 namespace zt {
 namespace {

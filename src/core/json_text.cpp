@@ -5,6 +5,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "core/json.h"
+
 namespace zt {
 
 namespace {

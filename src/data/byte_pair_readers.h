@@ -1,7 +1,7 @@
 // The formats of byte-pair vocabularies. Internal to data/: others call read_byte_pair_vocabulary.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <unordered_map>

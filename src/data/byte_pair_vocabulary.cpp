@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "data/utf8.h"
 
 namespace zt {

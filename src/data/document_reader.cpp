@@ -1,9 +1,9 @@
 #include "data/document_reader.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/errors.h"
+#include "core/json.h"
 #include "core/spelling.h"
 #include "data/file_kind.h"
 #include "data/json_fault.h"

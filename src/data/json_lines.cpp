@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
 #include "core/errors.h"
+#include "core/json.h"
 #include "core/spelling.h"
 #include "data/faults.h"
 #include "data/json_fault.h"

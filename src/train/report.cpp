@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/json.h"
 #include "model/segments.h"
 #include "train/words.h"
 #include "zero/layout.h"

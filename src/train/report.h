@@ -1,7 +1,7 @@
 // The blocks of text at the start and the end of a run, and the tables of a dry run.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

@@ -1,7 +1,7 @@
 // What a run that goes on from a checkpoint checks and says.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

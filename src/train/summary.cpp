@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "core/json.h"
 #include "core/json_text.h"
 #include "core/process.h"
 #include "train/words.h"

@@ -1,7 +1,7 @@
 // summary.json and metrics.jsonl: the records that a run leaves (names and units: docs/outputs.md).
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "core/json.h"
+
 namespace zt {
 
 std::string fixed(double value, int decimals) {

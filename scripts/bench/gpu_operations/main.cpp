@@ -8,11 +8,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "cases.h"
 #include "core/errors.h"
+#include "core/json.h"
 #include "device/gpu/backend.h"
 #include "timing.h"
 

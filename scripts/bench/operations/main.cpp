@@ -12,7 +12,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <variant>
@@ -20,6 +19,7 @@
 #include "cases.h"
 #include "ceilings.h"
 #include "core/errors.h"
+#include "core/json.h"
 #include "device/cpu/cpu_device.h"
 #include "timing.h"
 

@@ -1,0 +1,3 @@
+#include "core/json.h"
+
+ZT_JSON_CLASSES(, basic_json<>)
