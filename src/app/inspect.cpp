@@ -8,18 +8,13 @@
 #include "checkpoint/tensor_statistics.h"
 #include "core/json.h"
 #include "core/json_text.h"
+#include "core/shape_text.h"
 
 namespace zt {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string shape_text(const std::vector<std::int64_t>& shape) {
-  std::string text;
-  for (const std::int64_t extent : shape) text += (text.empty() ? "" : " x ") + std::to_string(extent);
-  return text;
-}
 
 std::string line(const char* format, const char* name, const std::string& value) {
   std::array<char, 512> text{};

@@ -12,6 +12,7 @@
 #include "checkpoint/transposed.h"
 #include "core/errors.h"
 #include "core/json.h"
+#include "core/shape_text.h"
 #include "data/message_text.h"
 #include "model/gpt_units.h"
 
@@ -145,8 +146,8 @@ class HuggingfaceSource final : public WeightSource {
       if (theirs.transposed) std::swap(shape.at(0), shape.at(1));
       const std::string where = shown_path(files_[place.file]->path()) + ": tensor \"" + place.stored->name + "\"";
       if (place.stored->shape != shape) {
-        throw UserError(where + " has the shape " + shape_text(place.stored->shape) + "; after config.json it is " +
-                        shape_text(shape));
+        throw UserError(where + " has the shape " + shape_as_list(place.stored->shape) + "; after config.json it is " +
+                        shape_as_list(shape));
       }
       if (!becomes_float(place.stored->type)) {
         throw UserError(where + " is stored as " + std::string(name_of(place.stored->type)) +

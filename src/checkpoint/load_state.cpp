@@ -5,6 +5,7 @@
 #include "checkpoint/stored_type.h"
 #include "comm/agree.h"
 #include "core/errors.h"
+#include "core/shape_text.h"
 #include "zero/finish_step.h"
 #include "zero/held_state.h"
 
@@ -13,12 +14,6 @@ namespace zt {
 namespace {
 
 constexpr std::int64_t staging_elements = std::int64_t{1} << 18;
-
-std::string shape_text(const std::vector<std::int64_t>& shape) {
-  std::string text;
-  for (const std::int64_t extent : shape) text += (text.empty() ? "" : " x ") + std::to_string(extent);
-  return text;
-}
 
 class StateReader {
  public:

@@ -11,6 +11,7 @@
 #include "core/errors.h"
 #include "core/files.h"
 #include "core/random.h"
+#include "core/shape_text.h"
 
 namespace zt {
 namespace {
@@ -85,7 +86,7 @@ void write_native_weights(const WeightSource& source, const std::string& directo
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     manifest.tensors.push_back({tensors[i].name, tensors[i].shape, true});
     table.push_back({piece_name(tensors[i].name, 0), StoredType::f32, {tensors[i].count()}});
-    metadata["shape." + tensors[i].name] = shape_text(tensors[i].shape);
+    metadata["shape." + tensors[i].name] = shape_as_list(tensors[i].shape);
     file.pieces.push_back({static_cast<int>(i), 0, tensors[i].count(), DType::f32, 0});
   }
 

@@ -18,6 +18,7 @@
 #include "comm/agree.h"
 #include "core/errors.h"
 #include "core/files.h"
+#include "core/shape_text.h"
 #include "zero/held_state.h"
 
 namespace zt {
@@ -60,12 +61,6 @@ std::string text_of_file(const std::string& path) {
   std::string text(static_cast<std::size_t>(file.bytes()), '\0');
   file.read(0, file.bytes(), text.data());
   return text;
-}
-
-std::string shape_text(const std::vector<std::int64_t>& shape) {
-  std::string text;
-  for (const std::int64_t extent : shape) text += (text.empty() ? "" : ", ") + std::to_string(extent);
-  return "[" + text + "]";
 }
 
 std::string gigabytes(std::int64_t bytes) {
@@ -235,7 +230,7 @@ void Saver::write_mine(const std::string& directory, std::int64_t step, const Pr
     for (const CheckpointPiece& piece : file.pieces) {
       const TensorPlace& place = layout.tensor(piece.tensor);
       tensors.push_back({piece_name(place.name, piece.offset), stored_type(piece.dtype), {piece.count}});
-      metadata["shape." + place.name] = shape_text(place.shape);
+      metadata["shape." + place.name] = shape_as_list(place.shape);
     }
     SafetensorsWriter writer(directory + "/" + file.name, tensors, metadata);
     produce(kind, [&](const void* bytes, std::int64_t count) {

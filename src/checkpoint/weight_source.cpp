@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "core/errors.h"
+#include "core/shape_text.h"
 #include "data/message_text.h"
 
 namespace zt {
@@ -42,12 +43,6 @@ std::vector<WeightSource::Tensor> tensors_of(const std::vector<UnitSpec>& units)
   return tensors;
 }
 
-std::string shape_text(const std::vector<std::int64_t>& shape) {
-  std::string text = "[";
-  for (const std::int64_t extent : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
-  return text + "]";
-}
-
 std::vector<std::size_t> match_tensors(const std::vector<WeightSource::Tensor>& model, const WeightSource& source) {
   std::unordered_map<std::string_view, std::size_t> places;
   for (std::size_t i = 0; i < source.tensors().size(); ++i) places.emplace(source.tensors()[i].name, i);
@@ -69,7 +64,7 @@ std::vector<std::size_t> match_tensors(const std::vector<WeightSource::Tensor>& 
       rows_of_model = tensor.shape[0];
       rows_of_source = other.shape[0];
     } else {
-      different.add(tensor.name + " (" + shape_text(tensor.shape) + " in the model, " + shape_text(other.shape) +
+      different.add(tensor.name + " (" + shape_as_list(tensor.shape) + " in the model, " + shape_as_list(other.shape) +
                     " there)");
     }
   }

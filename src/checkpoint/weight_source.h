@@ -62,6 +62,4 @@ std::vector<std::size_t> match_tensors(const std::vector<WeightSource::Tensor>& 
 void refuse_not_finite(const WeightSource& source, const WeightSource::Tensor& tensor, std::int64_t first,
                        const float* values, std::int64_t count);
 
-std::string shape_text(const std::vector<std::int64_t>& shape);  // "[3, 5]"
-
 }  // namespace zt

@@ -8,15 +8,11 @@
 #include <thread>
 
 #include "checkpoint/checksum.h"
-#include "checkpoint/directory.h"
-#include "checkpoint/open_weights.h"
-#include "checkpoint/saver.h"
 #include "comm/agree.h"
 #include "core/errors.h"
 #include "core/files.h"
 #include "core/json_text.h"
 #include "core/process.h"
-#include "core/random.h"
 #include "device/cpu/instruction_set.h"
 #include "optim/early_stopping.h"
 #include "train/agreements.h"
@@ -27,6 +23,8 @@
 #include "train/product_rate.h"
 #include "train/report.h"
 #include "train/resume.h"
+#include "train/run_checkpoints.h"
+#include "train/sample.h"
 #include "train/session.h"
 #include "train/step_lines.h"
 #include "train/summary.h"
@@ -49,19 +47,17 @@ class Trainer {
   bool first_rank() const { return communicator_.rank() == 0; }
   std::int64_t steps_to_run() const;
   void start();
+  void say_start();
   void leave_no_trace();
-  void set_up_state();
   void steps();
   void after_step(const StepOutcome& outcome);
   void evaluate();
   void digest();
-  void save();
+  void save() { checkpoints_->save(early_stopping_, record_); }
   void finish_saving();
-  Manifest describe();
   void say_why_it_ends();
   void finish();
   [[noreturn]] void fail(const StepOutcome& outcome);
-  void sample();
   void write_summary();
   void write_rest_of_metrics() const noexcept;
   bool stands_in_for_lost_first_rank(const std::exception& error) const;
@@ -76,14 +72,14 @@ class Trainer {
   ComputeChoice choice_;
   std::unique_ptr<Compute> compute_;
   std::unique_ptr<Session> session_;
-  std::unique_ptr<Saver> saver_;
   Console console_;
+  std::unique_ptr<RunCheckpoints> checkpoints_;
   std::unique_ptr<MetricsWriter> metrics_;
   RunRecord record_;
   EarlyStopping early_stopping_;
   bool stops_early_ = false;
   SkipReason last_skip_reason_ = SkipReason::none;
-  std::int64_t last_evaluated_ = -1, last_saved_ = -1;
+  std::int64_t last_evaluated_ = -1;
   int stop_signal_ = 0;
   Clock::time_point step_began_;
 };
@@ -155,7 +151,14 @@ void Trainer::start() {
   plan_.operations = {};
   session_ = std::make_unique<Session>(settings, compute_->device(), compute_->communicator(), dataset_.training.get(),
                                        dataset_.validation.get());
-  set_up_state();
+  checkpoints_ = std::make_unique<RunCheckpoints>(config_, dataset_, communicator_, options_, *session_, console_);
+  checkpoints_->set_up_state(early_stopping_, record_);
+  say_start();
+}
+
+// The settings that have no effect here, the block of text at the start, and what is suspicious.
+void Trainer::say_start() {
+  const Settings& settings = config_.settings;
   for (const std::string& notice : config_.notices) console_.say("notice: " + notice);
   for (const std::string& notice : dataset_.notices) console_.say("notice: " + notice);
   for (const std::string& notice : choice_.notices) console_.say("notice: " + notice);
@@ -189,52 +192,6 @@ void Trainer::start() {
   if (settings.training.eval_interval > 0 && dataset_.validation == nullptr) {
     console_.warn("training.eval_interval is set but data.validation_fraction leaves nothing to evaluate on");
   }
-}
-
-// Weights, moments and all else that the first step starts from.
-void Trainer::set_up_state() {
-  const TrainingSettings& training = config_.settings.training;
-  const std::string checkpoints = training.output_dir + "/checkpoints";
-  saver_ = std::make_unique<Saver>(
-      session_->engine(), session_->states(), session_->optimizer().moment_names(),
-      SaverOptions{.checkpoints = checkpoints,
-                   .keep = training.checkpoints_to_keep,
-                   .snapshot = session_->checkpoint_snapshot(),
-                   .tokenizer_name = dataset_.tokenizer ? std::string(dataset_.tokenizer->name()) : "",
-                   .tokenizer_definition = dataset_.tokenizer && first_rank() ? dataset_.tokenizer->definition() : ""});
-  if (training.checkpoint_interval > 0) {
-    all_or_none(communicator_, [&] {
-      const std::string problem = first_rank() ? saver_->lacks_room() : "";
-      if (!problem.empty()) throw UserError("training.checkpoint_interval: " + problem);
-    });
-  }
-  for (const std::string& notice : options_.resume_notices) console_.say("notice: " + notice);
-  if (!options_.resume_point) {
-    session_->initialize(open_pretrained(config_.settings.model).get());
-    if (options_.resume) {
-      console_.say("notice: --resume: no finished checkpoint in " + training.output_dir +
-                   ", starting from the beginning");
-    }
-    return;
-  }
-  const ResumePoint& point = *options_.resume_point;
-  std::vector<std::string> missing;
-  try {
-    missing = session_->load(point.directory);
-  } catch (const RunError& error) {
-    throw RunError(error.what() + point.offer);
-  }
-  early_stopping_.set_state(point.manifest.early_stopping);
-  record_.best = early_stopping_.best();
-  record_.loss = point.manifest.loss;
-  record_.validation_loss = point.manifest.validation_loss;
-  if (point.same_run) last_saved_ = point.manifest.step;
-  std::vector<std::string> aside;
-  all_or_none(communicator_, [&] {
-    if (first_rank() && point.same_run) aside = set_aside_after(checkpoints, point.manifest.step);
-  });
-  for (const std::string& line : resume_lines(point, config_, dataset_, missing, aside, communicator_.size()))
-    console_.say(line);
 }
 
 // Of a run that has not begun nothing is left that would look like one.
@@ -303,7 +260,7 @@ void Trainer::steps() {
     if (session_->unread() == 0) step_began_ = Clock::now();
     const auto outcome = session_->advance(vote_for(options_.stop_signal ? options_.stop_signal() : 0));
     if (outcome) after_step(*outcome);
-    saver_->check();
+    checkpoints_->check();
     const bool evaluates = training.eval_interval > 0 && session_->steps().attempted % training.eval_interval == 0;
     const bool saves =
         training.checkpoint_interval > 0 && session_->steps().attempted % training.checkpoint_interval == 0;
@@ -379,43 +336,10 @@ void Trainer::digest() {
                                    {"moments", checksum_text(digest.moments)}}));
 }
 
-// All ranks, after a step whose outcome is known.
-void Trainer::save() {
-  const std::int64_t step = session_->steps().attempted;
-  if (step == last_saved_) return;
-  session_->wait_for_device();
-  saver_->save(describe());
-  last_saved_ = step;
-  record_.checkpoints = saver_->saved();
-  record_.checkpoint_seconds = saver_->seconds_waited();
-  console_.say("step " + std::to_string(step) + "  checkpoint " + checkpoint_name(step) +
-               (session_->checkpoint_snapshot() != nullptr ? " is being written" : " written"));
-}
-
 // A run that ends leaves its last state where it writes any, and a stopped one always.
 void Trainer::finish_saving() {
   if (stop_signal_ != 0 || config_.settings.training.checkpoint_interval > 0) save();
-  saver_->finish();
-  record_.checkpoint_seconds = saver_->seconds_waited();
-}
-
-Manifest Trainer::describe() {
-  const Settings& settings = config_.settings;
-  Manifest manifest;
-  manifest.program = options_.program;
-  manifest.step = session_->steps().attempted;
-  manifest.world_size = communicator_.size();
-  manifest.stage = settings.zero.stage;
-  manifest.precision = settings.precision.preset;
-  manifest.progress = session_->progress();
-  manifest.early_stopping = early_stopping_.state();
-  if (record_.loss && std::isfinite(*record_.loss)) manifest.loss = record_.loss;
-  if (record_.validation_loss && std::isfinite(*record_.validation_loss))
-    manifest.validation_loss = record_.validation_loss;
-  manifest.weights_checksum = session_->weights_checksum();
-  manifest.data_samples = dataset_.training->samples();
-  manifest.config = config_.json;
-  return manifest;
+  checkpoints_->finish(record_);
 }
 
 // Why the steps have come to their end, for summary.json; what is out of the ordinary is said, too.
@@ -447,7 +371,7 @@ void Trainer::finish() {
   finish_saving();
   record_.weights_checksum = session_->weights_checksum();
   if (stop_signal_ == 0) {
-    sample();
+    print_sample(config_.settings, dataset_.tokenizer.get(), *session_, first_rank());
     record_.product_rate = measure_product_rate(*session_, compute_->device());
   }
   if (session_->steps().attempted > 0 && session_->steps().applied == 0)
@@ -470,20 +394,6 @@ void Trainer::write_summary() {
       {rank_memory_json(communicator_.rank(), compute_->device().ledger(), communicator_.peers_shared_bytes())},
       session_->model().flops_per_row());
   write_file_atomically(config_.settings.training.output_dir + "/summary.json", json_text(summary, 2) + "\n");
-}
-
-void Trainer::sample() {
-  const TrainingSettings& training = config_.settings.training;
-  if (config_.settings.model.type != "gpt" || training.sample_prompt.empty() || dataset_.tokenizer == nullptr) return;
-  constexpr int sample_tokens = 300;
-  std::vector<std::int32_t> tokens = dataset_.tokenizer->encode(training.sample_prompt);
-  const std::uint64_t key = derive_key(training.seed, "sample");
-  for (int i = 0; i < sample_tokens; ++i) {
-    tokens.push_back(session_->next_token(tokens, uniform_from_bits(random_bits(key, static_cast<std::uint64_t>(i)))));
-  }
-  if (!first_rank()) return;
-  std::fputs((dataset_.tokenizer->decode(tokens) + "\n").c_str(), stdout);
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) throw RunError("cannot write the sample to stdout");
 }
 
 }  // namespace
