@@ -4,6 +4,7 @@
 #include "checkpoint/huggingface_config.h"
 #include "checkpoint/transposed.h"
 #include "config/model_section.h"
+#include "core/json.h"
 #include "formats_support.h"
 
 using namespace zt;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "catch_compat.h"
+#include "core/json.h"
 #include "golden_file.h"
 #include "optim/loss_scaler.h"
 

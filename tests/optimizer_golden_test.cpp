@@ -2,6 +2,7 @@
 // those that are cycled (scripts/golden/make_golden.py).
 #include <set>
 
+#include "core/json.h"
 #include "golden_training.h"
 
 using namespace zt;

@@ -1,4 +1,5 @@
 // The program from the outside: configs and command lines, and what is found before the first step.
+#include "core/json.h"
 #include "program_support.h"
 
 using namespace zt::test;

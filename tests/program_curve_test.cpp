@@ -2,6 +2,7 @@
 #include <map>
 #include <set>
 
+#include "core/json.h"
 #include "program_support.h"
 #include "train/words.h"
 

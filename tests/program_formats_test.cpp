@@ -1,4 +1,5 @@
 // The program with weights of other programs: export, and training from model.pretrained.
+#include "core/json.h"
 #include "program_support.h"
 
 using namespace zt::test;

@@ -1,6 +1,7 @@
 // The program from the outside: the files of a run, stdout, and disks that are full.
 #include <map>
 
+#include "core/json.h"
 #include "program_support.h"
 
 using namespace zt::test;

@@ -1,5 +1,6 @@
 // inspect, compare and replay from the outside.
 #include "checkpoint/directory.h"
+#include "core/json.h"
 #include "program_support.h"
 
 using namespace zt::test;

@@ -1,6 +1,7 @@
 // The program from the outside: generate and evaluate.
 #include <set>
 
+#include "core/json.h"
 #include "program_support.h"
 
 using namespace zt::test;

@@ -8,6 +8,7 @@
 #include "app/verbs.h"
 #include "app/version.h"
 #include "core/errors.h"
+#include "core/json.h"
 
 namespace zt {
 

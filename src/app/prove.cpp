@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "core/errors.h"
+#include "core/json.h"
 #include "core/json_text.h"
 #include "data/source.h"
 #include "device/cpu/instruction_set.h"

@@ -7,6 +7,7 @@
 
 #include "comm/agree.h"
 #include "config/difference.h"
+#include "core/json.h"
 
 namespace zt {
 

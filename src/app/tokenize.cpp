@@ -11,6 +11,7 @@
 #include "app/verbs.h"
 #include "core/errors.h"
 #include "core/files.h"
+#include "core/json.h"
 #include "core/ordered_work.h"
 #include "core/process.h"
 #include "data/byte_pair_split.h"

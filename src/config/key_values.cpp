@@ -7,6 +7,8 @@
 #include <limits>
 #include <optional>
 
+#include "core/json.h"
+
 namespace zt {
 
 std::string in_lower_case(std::string word) {

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "core/errors.h"
+#include "core/json.h"
 #include "data/byte_pair_readers.h"
 #include "data/file_kind.h"
 #include "data/input_file.h"

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "core/errors.h"
+#include "core/json.h"
 #include "data/byte_pair_readers.h"
 #include "data/message_text.h"
 

@@ -8,6 +8,7 @@
 #include "checkpoint/saver.h"
 #include "comm/threads.h"
 #include "core/errors.h"
+#include "core/json.h"
 #include "device/lazy_device.h"
 #include "train/compute.h"
 #include "train/session.h"

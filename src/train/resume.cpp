@@ -7,6 +7,7 @@
 #include "checkpoint/checksum.h"
 #include "config/difference.h"
 #include "core/errors.h"
+#include "core/json.h"
 #include "core/precision.h"
 
 namespace zt {

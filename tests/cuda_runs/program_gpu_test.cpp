@@ -2,6 +2,7 @@
 // failures. The backend is the shared object that ZEROTRAIN_CUDA_BACKEND names.
 #include <csignal>
 
+#include "core/json.h"
 #include "program_support.h"
 
 using namespace zt::test;
