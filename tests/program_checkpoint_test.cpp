@@ -392,6 +392,31 @@ TEST_CASE("old checkpoints are kept as asked for") {
   }
 }
 
+TEST_CASE("what a killed run has left of an old checkpoint is none, and goes with the next one") {
+  const Workplace place;
+  check_completes(place.run(every_second + Arguments{"--set", "training.max_steps=4"}));
+  const fs::path checkpoints = place.file("run/checkpoints");
+  fs::copy(checkpoints / "step-00000002", checkpoints / "step-00000001.removed", fs::copy_options::recursive);
+  fs::remove(checkpoints / "step-00000001.removed/manifest.json");
+  fs::copy(checkpoints / "step-00000002", checkpoints / "step-00000003", fs::copy_options::recursive);
+  fs::remove(checkpoints / "step-00000003/manifest.json");
+  const ProgramResult result = place.run(every_second + Arguments{"--resume"});
+  check_completes(result);
+  CHECK(result.err.find("step-00000001") == std::string::npos);
+  CHECK(result.err.find("step-00000003 has no manifest.json: passed over") != std::string::npos);
+  CHECK_FALSE(fs::exists(checkpoints / "step-00000001.removed"));
+  CHECK(finished(place.file("run")) == std::vector<std::int64_t>{6, 8});
+}
+
+TEST_CASE("a checkpoint that cannot be looked into is told, not passed over") {
+  const Workplace place;
+  check_completes(place.run(every_second + Arguments{"--set", "training.max_steps=4"}));
+  const fs::path newest = place.file("run/checkpoints/step-00000004");
+  fs::remove_all(newest);
+  fs::create_symlink(newest, newest);  // fails to be opened for everybody, as directories of other users do for most
+  check_fails(place.run(every_second + Arguments{"--resume"}), 1, "step-00000004");
+}
+
 TEST_CASE("an elastic run goes on with one rank less on the same curve") {
   const Workplace place;
   const fs::path run = place.file("run");

@@ -178,3 +178,21 @@ TEST_CASE("no rank outlives the program") {
   CHECK(result.signal == SIGKILL);
   CHECK_FALSE(result.left_processes);
 }
+
+TEST_CASE("the directory of a run that goes on is not taken from it") {
+  for (const int number : {1, 2}) {
+    CAPTURE(number);
+    const Workplace place;
+    Program program(Workplace::command(ranks(number) + endless), place.options());
+    CHECK(program.wait_until([&] { return metrics_lines(place.file("run")) >= 2; }));
+    for (const char* option : {"--overwrite", "--resume"}) {
+      CAPTURE(option);
+      check_fails(place.run({option, "--set", "training.max_steps=2"}), 2, "is in use");
+    }
+    CHECK(program.running());
+    CHECK(metrics_lines(place.file("run")) >= 2);
+    program.send(SIGTERM);
+    CHECK(program.finish().code == 128 + SIGTERM);
+    check_completes(place.run({"--overwrite", "--set", "training.max_steps=2"}));
+  }
+}

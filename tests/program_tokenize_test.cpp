@@ -99,3 +99,20 @@ TEST_CASE("what tokenize cannot use is told") {
               "bad.jsonl");
   for (const char* left : {"x.bin", "x.json", "x.bin.tmp", "x.json.tmp"}) CHECK_FALSE(fs::exists(place.file(left)));
 }
+
+TEST_CASE("tokenize does not write over what it reads") {
+  const Workplace place;
+  place.write("words.txt", "some words");
+  check_completes(
+      place.run_with({"tokenize", "--train", "--vocab-size", "260", "--input", "words.txt", "--output", "t.json"}));
+  fs::create_directory_symlink(".", place.file("link"));
+  for (const char* output : {"words.txt", "link/words.txt", "t.json"}) {
+    CAPTURE(output);
+    check_fails(place.run_with({"tokenize", "--tokenizer", "t.json", "--input", "words.txt", "--output", output}), 2,
+                "would write over");
+  }
+  check_fails(
+      place.run_with({"tokenize", "--train", "--vocab-size", "260", "--input", "words.txt", "--output", "words.txt"}),
+      2, "would write over");
+  CHECK(contents_of(place.file("words.txt")) == "some words");
+}

@@ -1,11 +1,16 @@
 #include "app/output_directory.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
+#include <thread>
 
 #include "core/errors.h"
 #include "core/json.h"
@@ -14,7 +19,31 @@ namespace zt {
 
 namespace fs = std::filesystem;
 
-void claim_output_directory(const std::string& path, bool resume, bool overwrite) {
+OutputLock::OutputLock(const std::string& directory)
+    : file_(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  // Ranks of a run that was killed take a moment to die.
+  constexpr std::chrono::milliseconds patience(3000), pause(20);
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (file_ >= 0 && ::flock(file_, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(pause);
+      continue;
+    }
+    const bool taken = errno == EWOULDBLOCK;
+    ::close(std::exchange(file_, -1));
+    if (taken) {
+      throw UserError("training.output_dir: " + directory +
+                      " is in use: a run that is still going writes there; wait for its end or stop it, or choose "
+                      "another with --output DIR");
+    }
+  }
+}
+
+OutputLock::~OutputLock() {
+  if (file_ >= 0) ::close(file_);
+}
+
+void claim_output_directory(const std::string& path, bool resume, bool overwrite, OutputLock& lock) {
   static constexpr std::array<const char*, 5> files_of_a_run = {"metrics.jsonl", "summary.json", "config.resolved.json",
                                                                 "train.log", "checkpoints"};
   const auto refuse = [&](const std::string& why) { throw UserError("training.output_dir: " + path + " " + why); };
@@ -24,6 +53,7 @@ void claim_output_directory(const std::string& path, bool resume, bool overwrite
   fs::create_directories(path, error);
   if (error) refuse("cannot be created: " + error.message() + "; choose another with --output DIR");
   if (::access(path.c_str(), W_OK | X_OK) != 0) refuse("cannot be written to; choose another with --output DIR");
+  if (!lock.held()) lock = OutputLock(path);
   for (const char* name : files_of_a_run) {
     const fs::path file = fs::path(path) / name;
     if (!fs::exists(file, error) || resume) continue;

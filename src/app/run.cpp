@@ -237,7 +237,7 @@ class Run {
     check_memory(plan, ranks_here, available_memory_bytes());
   }
   void claim() {
-    claim_output_directory(config_.settings.training.output_dir, resumes(), line_.overwrite && !adds_to_run_);
+    claim_output_directory(config_.settings.training.output_dir, resumes(), line_.overwrite && !adds_to_run_, lock_);
   }
 
   int rank(Communicator& communicator, const std::string& note) {
@@ -255,6 +255,7 @@ class Run {
   }
 
   const CommandLine& line_;
+  OutputLock lock_;  // of the output directory
   std::chrono::steady_clock::time_point start_;
   ResolvedConfig config_;
   Dataset dataset_;

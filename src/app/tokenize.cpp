@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 #include <thread>
 
@@ -71,6 +72,28 @@ std::vector<std::unique_ptr<DocumentReader>> open_inputs(const Arguments& argume
   for (const std::string& path : arguments.inputs)
     inputs.push_back(std::make_unique<DocumentReader>(path, "--input", arguments.text_key));
   return inputs;
+}
+
+// What is read is not written over: not under another name or through a link either.
+void require_other_output(const Arguments& arguments) {
+  if (arguments.output.empty()) return;
+  const std::string stem =
+      arguments.output.ends_with(".bin") ? arguments.output.substr(0, arguments.output.size() - 4) : arguments.output;
+  const auto check = [&](const std::string& read, const char* option) {
+    for (const std::string& written : {arguments.output, stem + ".bin", stem + ".idx"}) {
+      std::error_code none;
+      if (std::filesystem::equivalent(read, written, none)) {
+        throw UserError("--output " + arguments.output + " would write over " + read + ", which " + option +
+                        " reads: choose another name");
+      }
+    }
+  };
+  for (const std::string& input : arguments.inputs) check(input, "--input");
+  if (!arguments.tokenizer.empty()) check(arguments.tokenizer, "--tokenizer");
+  std::error_code none;
+  for (std::filesystem::directory_iterator file(arguments.tokenizer, none), end; !none && file != end;
+       file.increment(none))
+    check(file->path().string(), "--tokenizer");
 }
 
 struct Part {
@@ -319,6 +342,7 @@ int tokenize(int argc, const char* const* argv) {
   app.add_flag("-q,--quiet", arguments.quiet, "Only warnings and errors on the screen");
   if (!parse_verb(app, argc, argv)) return 0;
   check(app, arguments);
+  require_other_output(arguments);
   if (arguments.threads == 0) arguments.threads = allowed_core_count();
   if (arguments.train) {
     if (arguments.special_tokens.empty()) arguments.special_tokens = {std::string(end_of_text_sign)};

@@ -23,6 +23,7 @@ namespace {
 constexpr const char* prefix = "step-";
 constexpr const char* temporary = ".tmp";
 constexpr const char* replaced = ".replaced";
+constexpr const char* removed = ".removed";
 
 void rename_or_fail(const fs::path& from, const fs::path& to) {
   std::error_code error;
@@ -38,11 +39,11 @@ void visit_entries(const std::string& checkpoints, Visit&& visit) {
 }
 
 // step-00000200.tmp, and the like.
-bool is_unfinished(const std::string& name) {
-  for (const std::string ending : {temporary, replaced}) {
-    if (name.ends_with(ending) && step_of_checkpoint(name.substr(0, name.size() - ending.size()))) return true;
-  }
-  return false;
+bool is_checkpoint_with(const std::string& name, const std::string& ending) {
+  return name.ends_with(ending) && step_of_checkpoint(name.substr(0, name.size() - ending.size()));
+}
+bool is_left_over(const std::string& name) {
+  return is_checkpoint_with(name, temporary) || is_checkpoint_with(name, replaced) || is_checkpoint_with(name, removed);
 }
 
 }  // namespace
@@ -69,9 +70,10 @@ CheckpointList list_checkpoints(const std::string& checkpoints) {
     const std::string name = entry.path().filename().string();
     const auto step = step_of_checkpoint(name);
     std::error_code error;
-    if (step && fs::exists(entry.path() / manifest_name, error)) {
+    // One that may not be looked into counts: to pass over it would be to go on from an older one unasked.
+    if (step && (fs::exists(entry.path() / manifest_name, error) || error)) {
       list.finished.push_back(*step);
-    } else if (step || is_unfinished(name)) {
+    } else if (step || is_checkpoint_with(name, temporary)) {
       list.unfinished.push_back(name);
     }
   });
@@ -125,16 +127,19 @@ void prune_checkpoints(const std::string& checkpoints, std::int64_t keep) {
   std::error_code ignored;
   for (std::int64_t i = 0; i < count - keep; ++i) {
     const fs::path path = fs::path(checkpoints) / checkpoint_name(finished[static_cast<std::size_t>(i)]);
-    // Without its manifest it is no checkpoint, however far the removal comes.
-    fs::remove(path / manifest_name, ignored);
-    fs::remove_all(path, ignored);
+    // Under this name it is no checkpoint, however far the removal comes; the next one that is written removes the
+    // rest.
+    const fs::path doomed = path.string() + removed;
+    fs::remove_all(doomed, ignored);
+    fs::rename(path, doomed, ignored);
+    fs::remove_all(doomed, ignored);
   }
 }
 
 void remove_unfinished(const std::string& checkpoints) {
   std::vector<fs::path> left;
   visit_entries(checkpoints, [&](const fs::directory_entry& entry) {
-    if (is_unfinished(entry.path().filename().string())) left.push_back(entry.path());
+    if (is_left_over(entry.path().filename().string())) left.push_back(entry.path());
   });
   std::error_code ignored;
   for (const fs::path& path : left) fs::remove_all(path, ignored);

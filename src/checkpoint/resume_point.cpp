@@ -65,8 +65,11 @@ ResumeSearch find_resume_point(const std::string& path, const std::string& outpu
     return search;
   }
   const CheckpointList list = list_checkpoints(named.checkpoints.string());
-  for (const std::string& name : list.unfinished)
-    search.notices.push_back("--resume: " + (named.checkpoints / name).string() + " was never finished: passed over");
+  for (const std::string& name : list.unfinished) {
+    search.notices.push_back(
+        "--resume: " + (named.checkpoints / name).string() +
+        (step_of_checkpoint(name) ? " has no manifest.json: passed over" : " was never finished: passed over"));
+  }
   const std::vector<std::int64_t>& finished = list.finished;
   if (finished.empty()) {
     if (path.empty() || point.same_run) return search;

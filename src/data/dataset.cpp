@@ -63,14 +63,20 @@ std::int64_t vocabulary_for(const Settings& settings, const Tokenizer& tokenizer
   const std::int64_t known = tokenizer.vocabulary_size();
   const std::int64_t asked = settings.model.gpt.vocab_size;
   if (asked != 0 && asked < known) {
-    throw UserError(join("model.vocab_size: ", asked, " is less than the ", known, " tokens of ",
-                         shown_path(settings.data.path), " with the tokenizer \"", tokenizer.name(),
-                         "\"; use \"auto\" or ", known));
+    throw UserError(
+        join("model.vocab_size: ", asked, " is less than the ", known, " tokens of ", shown_path(settings.data.path),
+             " with the tokenizer \"", tokenizer.name(), "\"; ",
+             settings.model.pretrained.empty()
+                 ? join("use \"auto\" or ", known)
+                 : "the weights of model.pretrained know no others: set data.tokenizer to the one that they "
+                   "were trained with"));
   }
   return asked == 0 ? known : asked;
 }
 
-Dataset open_dataset(const Settings& settings) {
+namespace {
+
+Dataset open_by_type(const Settings& settings) {
   const DataSettings& data = settings.data;
   if (data.type == "text")
     return data.format == "prompt_completion" ? open_prompt_completion(settings) : open_text(settings);
@@ -80,6 +86,19 @@ Dataset open_dataset(const Settings& settings) {
   if (data.type == "synthetic") return open_synthetic(settings);
   throw UserError(join("data.type: \"", shown(data.type),
                        "\" is not known; use \"text\", \"tokens\", \"idx\", \"csv\" or \"synthetic\""));
+}
+
+}  // namespace
+
+Dataset open_dataset(const Settings& settings) {
+  Dataset dataset = open_by_type(settings);
+  if (!settings.model.pretrained.empty() && dataset.tokenizer != nullptr &&
+      dataset.tokenizer->vocabulary_size() < dataset.vocab_size) {
+    dataset.notices.push_back(join("model.pretrained knows ", dataset.vocab_size, " tokens, the tokenizer \"",
+                                   dataset.tokenizer->name(), "\" ", dataset.tokenizer->vocabulary_size(),
+                                   ": their ids mean the same only if the weights were trained with it"));
+  }
+  return dataset;
 }
 
 }  // namespace zt

@@ -77,6 +77,8 @@ std::vector<std::string> notices_of(std::string_view bytes, const std::string& o
   std::vector<std::string> notices;
   if (const std::string packed = packed_in_words(bytes); !packed.empty()) {
     notices.push_back(join(origin, " ", packed, ". Its bytes are trained on as they stand"));
+  } else if (const std::string binary = binary_in_words(bytes); !binary.empty()) {
+    notices.push_back(join(origin, " ", binary, ". Its bytes are trained on as they stand"));
   }
   if (looks_like_prompts(bytes)) {
     notices.push_back(

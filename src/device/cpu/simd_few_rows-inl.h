@@ -47,9 +47,10 @@ HWY_INLINE void store_sums(VF a, VF b, VF c, VF e, float* to) {
 }
 #endif
 
-// tile[r * block_columns + j] = dot product of rows r of a and j of b, for M rows and J.
+// tile[r * tile_stride + j * step] = dot product of rows r of a and j of b, for M rows and J.
 template <int M, int J, typename T>
-void dot_products(const float* a, std::int64_t lda, const T* b, std::int64_t ldb, std::int64_t k, float* tile) {
+void dot_products(const float* a, std::int64_t lda, const T* b, std::int64_t ldb, std::int64_t k, float* tile,
+                  std::int64_t tile_stride = block_columns, std::int64_t step = 1) {
   const F32 d;
   constexpr int all = (M * J + 3) / 4 * 4;
   VF sums[all];
@@ -65,7 +66,7 @@ void dot_products(const float* a, std::int64_t lda, const T* b, std::int64_t ldb
   float totals[all];
   for (int s = 0; s < all; s += 4) store_sums(sums[s], sums[s + 1], sums[s + 2], sums[s + 3], totals + s);
   for (int r = 0; r < M; ++r) {
-    for (int j = 0; j < J; ++j) tile[r * block_columns + j] = totals[r * J + j];
+    for (int j = 0; j < J; ++j) tile[r * tile_stride + j * step] = totals[r * J + j];
   }
 }
 

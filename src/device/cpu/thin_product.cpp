@@ -36,6 +36,7 @@ namespace zt::cpu {
 namespace HWY_NAMESPACE {
 
 constexpr std::int64_t elements_a_task = 16384;  // of the large operand: about a microsecond's work
+constexpr std::int64_t tile_floats = thin_extent * block_columns;
 
 // Calls function(I) with the constant I = value, 1 <= value <= thin_extent.
 template <int I = 1, class Function>
@@ -47,14 +48,18 @@ HWY_INLINE void with_constant(std::int64_t value, const Function& function) {
   }
 }
 
+// The rows of b that are read at once lie a stretch of rows apart: each is then the next of a stream of whole pages,
+// which the processor fetches ahead. Short rows side by side are many streams that end at once: half as fast.
 template <int M, typename T>
-void dot_product_block(const ThinOperands& in, std::int64_t k, std::int64_t column, std::int64_t columns, float* tile) {
+void dot_product_block(const ThinOperands& in, std::int64_t k, std::int64_t column, std::int64_t columns, float* tile,
+                       std::int64_t tile_stride) {
   constexpr int at_once = M == 1 ? 8 : M <= 6 ? 4 : 2;  // as many sums as there are registers
   const T* b = in.b.as<T>() + column * in.ldb;
-  std::int64_t j = 0;
-  for (; j + at_once <= columns; j += at_once)
-    dot_products<M, at_once>(in.a, in.lda, b + j * in.ldb, in.ldb, k, tile + j);
-  for (; j < columns; ++j) dot_products<M, 1>(in.a, in.lda, b + j * in.ldb, in.ldb, k, tile + j);
+  const std::int64_t stretch = columns / at_once;
+  for (std::int64_t j = 0; j < stretch; ++j)
+    dot_products<M, at_once>(in.a, in.lda, b + j * in.ldb, stretch * in.ldb, k, tile + j, tile_stride, stretch);
+  for (std::int64_t j = stretch * at_once; j < columns; ++j)
+    dot_products<M, 1>(in.a, in.lda, b + j * in.ldb, in.ldb, k, tile + j, tile_stride);
 }
 
 template <int M, typename T>
@@ -80,20 +85,37 @@ void store_row(const float* in, const float* bias, T* out, std::int64_t n, bool 
   });
 }
 
+// How the columns of the result are dealt out to tasks, and a task's to blocks whose results lie in a tile.
+struct Division {
+  std::int64_t range = 0, block = 0, tile_stride = 0;
+};
+
+Division divide_columns(const MatMul& op, int threads) {
+  const std::int64_t all = op.n * op.k;
+  if (op.transpose_b) {
+    // The longer the stretches, the better; but every thread gets some.
+    const std::int64_t elements = larger(elements_a_task, smaller(all / (4 * threads), 16 * elements_a_task));
+    const std::int64_t block = larger(8, smaller(tile_floats / op.m, elements / op.k) / 8 * 8);
+    const std::int64_t range = all <= 2 * elements_a_task ? op.n : larger(1, elements / (block * op.k)) * block;
+    return {.range = range, .block = block, .tile_stride = tile_floats / op.m};
+  }
+  // Where a block is more than a task's work, its rows would be read by several threads: smaller blocks, of whole cache
+  // lines of a row of b.
+  const std::int64_t block = larger(32, smaller(block_columns, elements_a_task / op.k / 8 * 8));
+  const std::int64_t blocks = larger(1, elements_a_task / (block_columns * op.k));
+  return {.range = all <= 2 * elements_a_task ? op.n : blocks * block, .block = block, .tile_stride = block_columns};
+}
+
 void few_rows(const MatMul& op, const ThinOperands& in, Context& context) {
-  const std::int64_t blocks_per_task = larger(1, elements_a_task / (block_columns * op.k));
-  // Where a block is more than a task's work, its rows would be read by several threads: smaller blocks.
-  const std::int64_t least = op.transpose_b ? 8 : 32;  // whole cache lines of a row of b
-  const std::int64_t block = larger(least, smaller(block_columns, elements_a_task / op.k / 8 * 8));
-  const std::int64_t range = op.n * op.k <= 2 * elements_a_task ? op.n : blocks_per_task * block;
-  for_ranges(context, op.n, range, [&](std::int64_t first, std::int64_t count) {
-    HWY_ALIGN float tile[thin_extent * block_columns];
-    for (std::int64_t column = first; column < first + count; column += block) {
-      const std::int64_t columns = smaller(block, first + count - column);
+  const Division division = divide_columns(op, context.pool.threads());
+  for_ranges(context, op.n, division.range, [&](std::int64_t first, std::int64_t count) {
+    HWY_ALIGN float tile[tile_floats];
+    for (std::int64_t column = first; column < first + count; column += division.block) {
+      const std::int64_t columns = smaller(division.block, first + count - column);
       dispatch(op.b.dtype, [&]<typename T>(T*) {
         with_constant(op.m, [&]<int M>(std::integral_constant<int, M>) {
           if (op.transpose_b) {
-            dot_product_block<M, T>(in, op.k, column, columns, tile);
+            dot_product_block<M, T>(in, op.k, column, columns, tile, division.tile_stride);
           } else {
             row_sum_block<M, T>(in, op.k, column, columns, tile);
           }
@@ -101,7 +123,7 @@ void few_rows(const MatMul& op, const ThinOperands& in, Context& context) {
       });
       dispatch(op.out.dtype, [&]<typename T>(T*) {
         for (std::int64_t r = 0; r < op.m; ++r) {
-          store_row(tile + r * block_columns, in.bias == nullptr ? nullptr : in.bias + column,
+          store_row(tile + r * division.tile_stride, in.bias == nullptr ? nullptr : in.bias + column,
                     op.out.as<T>() + r * op.ldc + column, columns, op.add);
         }
       });
