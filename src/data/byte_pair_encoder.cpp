@@ -44,12 +44,13 @@ BytePairEncoder::BytePairEncoder(const BytePairVocabulary& vocabulary)
       byte_ids_[static_cast<unsigned char>(tokens_[id][0])] = static_cast<std::int32_t>(id);
   }
   if (vocabulary.whole_pieces) {
-    whole_.assign(std::bit_ceil(2 * tokens_.size() + 2), no_id);
+    whole_.assign(std::bit_ceil(2 * tokens_.size() + 2), Whole{no_id, 0});
     for (std::size_t id = 0; id < tokens_.size(); ++id) {
       if (tokens_[id].empty() || vocabulary.is_not_bytes[id]) continue;
-      std::uint64_t slot = hash_of(tokens_[id]) & (whole_.size() - 1);
-      while (whole_[slot] != no_id) slot = (slot + 1) & (whole_.size() - 1);
-      whole_[slot] = static_cast<std::uint32_t>(id);
+      const std::uint64_t hash = hash_of(tokens_[id]);
+      std::uint64_t slot = hash & (whole_.size() - 1);
+      while (whole_[slot].id != no_id) slot = (slot + 1) & (whole_.size() - 1);
+      whole_[slot] = {static_cast<std::uint32_t>(id), static_cast<std::uint32_t>(hash >> 32)};
     }
   }
   std::ranges::stable_sort(added_, [](const auto& a, const auto& b) { return a.text.size() > b.text.size(); });
@@ -61,9 +62,11 @@ BytePairEncoder::BytePairEncoder(const BytePairVocabulary& vocabulary)
 
 std::uint32_t BytePairEncoder::whole_token(std::string_view piece) const {
   if (whole_.empty()) return no_id;
-  std::uint64_t slot = hash_of(piece) & (whole_.size() - 1);
-  while (whole_[slot] != no_id && tokens_[whole_[slot]] != piece) slot = (slot + 1) & (whole_.size() - 1);
-  return whole_[slot];
+  const std::uint64_t hash = hash_of(piece);
+  for (std::uint64_t slot = hash & (whole_.size() - 1);; slot = (slot + 1) & (whole_.size() - 1)) {
+    const Whole& whole = whole_[slot];
+    if (whole.id == no_id || (whole.hash == hash >> 32 && tokens_[whole.id] == piece)) return whole.id;
+  }
 }
 
 template <typename Id>
@@ -200,7 +203,9 @@ class BytePairEncoder::Pieces {
       ids_[i] = static_cast<std::uint32_t>(id);
     }
     merger_.merge(ids_);
-    for (const std::uint32_t id : ids_) out_.push_back(static_cast<Id>(id));
+    const std::size_t at = out_.size();
+    out_.resize(at + ids_.size());
+    for (std::size_t i = 0; i < ids_.size(); ++i) out_[at + i] = static_cast<Id>(ids_[i]);
   }
 
   [[noreturn]] void fail_without_token(const char* at) const {

@@ -9,11 +9,17 @@ PairTable::PairTable(const std::vector<BytePairVocabulary::Merge>& merges) {
   low_.assign(std::size_t{low_ids} * low_ids, no_rank);
   pairs_.resize(std::bit_ceil(2 * merges.size() + 2));
   mask_ = pairs_.size() - 1;
+  // 4 bits a slot, 8 to 16 a pair; one word at least.
+  const std::size_t bits = std::max<std::size_t>(4 * pairs_.size(), 64);
+  bits_.resize(bits / 64);
+  bit_shift_ = 64 - static_cast<unsigned>(std::countr_zero(bits));
   for (const BytePairVocabulary::Merge& merge : merges) {
     const auto left = static_cast<std::uint32_t>(merge.left), right = static_cast<std::uint32_t>(merge.right);
     if ((left | right) < low_ids) low_[left * low_ids + right] = merge.rank;
     const std::uint64_t key = static_cast<std::uint64_t>(left) << 32 | right;
-    std::uint64_t slot = slot_of(key);
+    const std::uint64_t hash = hash_of(key);
+    bits_[(hash >> bit_shift_) / 64] |= std::uint64_t{1} << ((hash >> bit_shift_) % 64);
+    std::uint64_t slot = slot_of(hash);
     while (pairs_[slot].rank != no_rank) slot = (slot + 1) & mask_;
     pairs_[slot] = {key, merge.rank};
     if (results_.size() <= merge.rank) results_.resize(merge.rank + 1);

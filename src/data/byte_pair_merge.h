@@ -11,7 +11,9 @@
 namespace zt {
 
 // Which pairs of tokens make another, and when; read by several threads. A pair of low ids, as bytes have them, is looked
-// up directly: most pairs that are asked for are pairs of bytes. The others: open addressing.
+// up directly: most pairs that are asked for are pairs of bytes. Of the others most do not merge, which a bit for each of
+// a few hundred thousand hashes mostly tells, without a look at the pairs themselves (open addressing), which lie beyond
+// the nearer caches.
 class PairTable {
  public:
   static constexpr std::uint32_t no_rank = 0xffffffff;
@@ -26,7 +28,10 @@ class PairTable {
   std::uint32_t rank_of(std::uint32_t left, std::uint32_t right) const {
     if ((left | right) < low_ids) return low_[left * low_ids + right];
     const std::uint64_t key = static_cast<std::uint64_t>(left) << 32 | right;
-    for (std::uint64_t slot = slot_of(key);; slot = (slot + 1) & mask_) {
+    const std::uint64_t hash = hash_of(key);
+    const std::uint64_t bit = hash >> bit_shift_;
+    if ((bits_[bit / 64] >> (bit % 64) & 1) == 0) return no_rank;
+    for (std::uint64_t slot = slot_of(hash);; slot = (slot + 1) & mask_) {
       const Pair& pair = pairs_[slot];
       if (pair.key == key || pair.rank == no_rank) return pair.rank;
     }
@@ -36,14 +41,14 @@ class PairTable {
   std::uint32_t result_of(std::uint32_t rank) const { return results_[rank]; }
 
  private:
-  std::uint64_t slot_of(std::uint64_t key) const {
-    key *= 0x9e3779b97f4a7c15ULL;
-    return (key ^ (key >> 32)) & mask_;
-  }
+  static std::uint64_t hash_of(std::uint64_t key) { return key * 0x9e3779b97f4a7c15ULL; }
+  std::uint64_t slot_of(std::uint64_t hash) const { return (hash ^ (hash >> 32)) & mask_; }
 
   static constexpr std::uint32_t low_ids = 512;  // a power of two: the 256 bytes, with special tokens before them
 
   std::vector<std::uint32_t> low_;  // ranks, [low_ids, low_ids]
+  std::vector<std::uint64_t> bits_;  // at a hash's highest bits: a pair has it
+  unsigned bit_shift_ = 0;           // 64 less their number
   std::vector<Pair> pairs_;
   std::uint64_t mask_ = 0;
   std::vector<std::uint32_t> results_;  // by rank
