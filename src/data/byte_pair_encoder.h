@@ -10,6 +10,7 @@
 
 #include "data/byte_pair_merge.h"
 #include "data/byte_pair_vocabulary.h"
+#include "data/hash_bits.h"
 
 namespace zt {
 
@@ -34,16 +35,13 @@ class BytePairEncoder {
   template <typename Id>
   class Pieces;  // one call of encode
 
-  struct Whole {
-    std::uint32_t id, hash;  // the upper half: most pieces that are no token are known by it
-  };
-
   std::uint32_t whole_token(std::string_view piece) const;
 
   std::vector<std::string> tokens_;
   std::array<std::int32_t, 256> byte_ids_{};  // -1: none
   PairTable pairs_;
-  std::vector<Whole> whole_;  // tokens by the hash of their bytes, open addressing; empty unless whole_pieces
+  std::vector<std::uint32_t> whole_;  // ids by the hash of their bytes, open addressing; empty unless whole_pieces
+  HashBits whole_hashes_;
   std::vector<BytePairVocabulary::Added> added_;  // longer ones first
   std::array<bool, 256> starts_added_{};
   bool may_be_cut_ = true;

@@ -5,20 +5,16 @@
 
 namespace zt {
 
-PairTable::PairTable(const std::vector<BytePairVocabulary::Merge>& merges) {
+PairTable::PairTable(const std::vector<BytePairVocabulary::Merge>& merges) : hashes_(merges.size()) {
   low_.assign(std::size_t{low_ids} * low_ids, no_rank);
   pairs_.resize(std::bit_ceil(2 * merges.size() + 2));
   mask_ = pairs_.size() - 1;
-  // 4 bits a slot, 8 to 16 a pair; one word at least.
-  const std::size_t bits = std::max<std::size_t>(4 * pairs_.size(), 64);
-  bits_.resize(bits / 64);
-  bit_shift_ = 64 - static_cast<unsigned>(std::countr_zero(bits));
   for (const BytePairVocabulary::Merge& merge : merges) {
     const auto left = static_cast<std::uint32_t>(merge.left), right = static_cast<std::uint32_t>(merge.right);
     if ((left | right) < low_ids) low_[left * low_ids + right] = merge.rank;
     const std::uint64_t key = static_cast<std::uint64_t>(left) << 32 | right;
     const std::uint64_t hash = hash_of(key);
-    bits_[(hash >> bit_shift_) / 64] |= std::uint64_t{1} << ((hash >> bit_shift_) % 64);
+    hashes_.add(hash);
     std::uint64_t slot = slot_of(hash);
     while (pairs_[slot].rank != no_rank) slot = (slot + 1) & mask_;
     pairs_[slot] = {key, merge.rank};
@@ -79,9 +75,9 @@ std::size_t PieceMerger::merge_few(std::span<std::uint32_t> ids, std::uint32_t* 
 
 // Block after block, so that what is at work stays in the nearest cache. Two texts that are merged apart give what they
 // give together exactly if the last token of the one and the first of the other do, by themselves: until a pair across
-// the seam merges, each side goes its own way, and which pair merges there first, and when, depends on these two tokens'
-// parts alone. A block's last tokens, which do not know what follows, are left to the next block. Where two tokens are
-// no seam, the next block starts earlier. False: it would have to start too early; ids are as they were.
+// the seam merges, each side goes its own way, and which pair merges there first, and when, depends on these two
+// tokens' parts alone. A block's last tokens, which do not know what follows, are left to the next block. Where two
+// tokens are no seam, the next block starts earlier. False: it would have to start too early; ids are as they were.
 bool PieceMerger::merge_in_blocks(std::vector<std::uint32_t>& ids) {
   constexpr std::size_t block = 64, left_over = 16, most_taken_back = 192;
   static_assert(block + most_taken_back <= most_at_once);

@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "data/byte_pair_vocabulary.h"
+#include "data/hash_bits.h"
 
 namespace zt {
 
-// Which pairs of tokens make another, and when; read by several threads. A pair of low ids, as bytes have them, is looked
-// up directly: most pairs that are asked for are pairs of bytes. Of the others most do not merge, which a bit for each of
-// a few hundred thousand hashes mostly tells, without a look at the pairs themselves (open addressing), which lie beyond
-// the nearer caches.
+// Which pairs of tokens make another, and when; read by several threads. A pair of low ids, as bytes have them, is
+// looked up directly: most pairs that are asked for are pairs of bytes. Of the others most do not merge, which their
+// hash mostly tells, without a look at the pairs themselves (open addressing).
 class PairTable {
  public:
   static constexpr std::uint32_t no_rank = 0xffffffff;
@@ -29,8 +29,7 @@ class PairTable {
     if ((left | right) < low_ids) return low_[left * low_ids + right];
     const std::uint64_t key = static_cast<std::uint64_t>(left) << 32 | right;
     const std::uint64_t hash = hash_of(key);
-    const std::uint64_t bit = hash >> bit_shift_;
-    if ((bits_[bit / 64] >> (bit % 64) & 1) == 0) return no_rank;
+    if (!hashes_.may_have(hash)) return no_rank;
     for (std::uint64_t slot = slot_of(hash);; slot = (slot + 1) & mask_) {
       const Pair& pair = pairs_[slot];
       if (pair.key == key || pair.rank == no_rank) return pair.rank;
@@ -47,8 +46,7 @@ class PairTable {
   static constexpr std::uint32_t low_ids = 512;  // a power of two: the 256 bytes, with special tokens before them
 
   std::vector<std::uint32_t> low_;  // ranks, [low_ids, low_ids]
-  std::vector<std::uint64_t> bits_;  // at a hash's highest bits: a pair has it
-  unsigned bit_shift_ = 0;           // 64 less their number
+  HashBits hashes_;
   std::vector<Pair> pairs_;
   std::uint64_t mask_ = 0;
   std::vector<std::uint32_t> results_;  // by rank

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "core/errors.h"
+#include "core/json.h"
 #include "data/byte_pair_readers.h"
 #include "data/message_text.h"
 
