@@ -87,8 +87,8 @@ TEST_CASE("a long run merges to the longest tokens, wherever it starts and ends"
 }
 
 TEST_CASE("what one end of a long piece decides at the other is merged so") {
-  // 10 takes up every 0 that follows, and a pair of 0 merges later: tokens shift all along the run.
-  Merges merges = {{10, 0, 11, 0}, {11, 0, 10, 1}, {0, 0, 1, 2}, {1, 0, 2, 3}};
+  // 10 takes up three 0 before any two of them merge: the tokens behind it start elsewhere.
+  const Merges merges = {{10, 0, 11, 0}, {11, 0, 12, 1}, {12, 0, 13, 2}, {0, 0, 1, 3}, {1, 1, 2, 4}};
   Ids bytes(1500, 0);
   check_as_plainly(merges, bytes);
   bytes[0] = 10;
