@@ -1,9 +1,6 @@
 // Byte-pair vocabularies against what tiktoken and tokenizers made of the same texts (scripts/golden/byte_pairs.py).
-#include <random>
-
 #include "core/json.h"
 #include "data/byte_pair_encoder.h"
-#include "data/byte_pair_merge.h"
 #include "data/byte_pair_split.h"
 #include "data/byte_pair_training.h"
 #include "data/tokenizer.h"
@@ -64,20 +61,6 @@ std::string as_tiktoken() {
       text += base64(vocabulary.tokens[id]) + " " + std::to_string(id) + "\n";
   }
   return text;
-}
-
-// What the merging promises, as plainly as can be: the lowest rank first, of equal ones the leftmost.
-std::vector<std::uint32_t> merged_plainly(const zt::PairTable& pairs, std::vector<std::uint32_t> ids) {
-  for (;;) {
-    std::uint32_t best = zt::PairTable::no_rank;
-    std::size_t place = 0;
-    for (std::size_t i = 0; i + 1 < ids.size(); ++i) {
-      if (const std::uint32_t rank = pairs.rank_of(ids[i], ids[i + 1]); rank < best) best = rank, place = i;
-    }
-    if (best == zt::PairTable::no_rank) return ids;
-    ids[place] = pairs.result_of(best);
-    ids.erase(ids.begin() + static_cast<std::ptrdiff_t>(place) + 1);
-  }
 }
 
 }  // namespace
@@ -155,35 +138,6 @@ TEST_CASE("a byte-pair tokenizer is built again from its definition") {
   CHECK(zt::huggingface_tokenizer("bytes", "").empty());
 }
 
-TEST_CASE("pieces of every length merge as one pair after the other would, also with ranks in a wild order") {
-  std::mt19937 random(5);
-  const auto number = [&](std::uint32_t below) { return static_cast<std::int32_t>(random() % below); };
-  for (int round = 0; round < 60; ++round) {
-    // Tokens 0-3 are bytes; each merge makes one more, at a rank that is shuffled in every other round.
-    std::vector<zt::BytePairVocabulary::Merge> merges;
-    for (std::int32_t made = 4; made < 40; ++made) {
-      const std::int32_t left = number(static_cast<std::uint32_t>(made));
-      const std::int32_t right = number(static_cast<std::uint32_t>(made));
-      const bool is_known =
-          std::ranges::any_of(merges, [&](const auto& merge) { return merge.left == left && merge.right == right; });
-      if (!is_known) merges.push_back({left, right, made, static_cast<std::uint32_t>(merges.size())});
-    }
-    if (round % 2 == 1) {
-      for (std::size_t i = merges.size() - 1; i > 0; --i)
-        std::swap(merges[i].rank, merges[static_cast<std::size_t>(number(static_cast<std::uint32_t>(i + 1)))].rank);
-    }
-    const zt::PairTable pairs(merges);
-    zt::PieceMerger merger(pairs);
-    for (const std::size_t length : {1UL, 2UL, 5UL, 90UL, 97UL, 150UL, 400UL}) {
-      std::vector<std::uint32_t> ids(length);
-      for (auto& id : ids) id = static_cast<std::uint32_t>(number(round % 3 == 0 ? 1 : 4));
-      const std::vector<std::uint32_t> expected = merged_plainly(pairs, ids);
-      merger.merge(ids);
-      CHECK(ids == expected);
-    }
-  }
-}
-
 TEST_CASE("a text is cut into pieces as GPT-2's pattern cuts it") {
   const auto pieces = [](const std::string& text) {
     std::vector<std::string> found;
@@ -245,16 +199,6 @@ TEST_CASE("a trained vocabulary is that of tokenizers, line by line and over who
                    zt::train_byte_pairs(two, {256, 0, {"<|endoftext|>"}});
                  }),
                  {"--vocab-size 256", "257"}));
-}
-
-TEST_CASE("long runs of one letter take time in proportion") {
-  const auto tokenizer = zt::open_tokenizer(golden_path("tokenizer.json"), "x");
-  // Quadratic time would be minutes.
-  for (const std::string sign : {"a", " ", "=", "\xc3\xa9", "\xff"}) {
-    std::string text;
-    while (text.size() < 2'000'000) text += sign;
-    CHECK(tokenizer->decode(tokenizer->encode(text)) == text);
-  }
 }
 
 TEST_CASE("more than 65536 tokens are held in 32 bits") {

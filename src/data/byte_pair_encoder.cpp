@@ -45,11 +45,14 @@ BytePairEncoder::BytePairEncoder(const BytePairVocabulary& vocabulary)
   }
   if (vocabulary.whole_pieces) {
     whole_.assign(std::bit_ceil(2 * tokens_.size() + 2), no_id);
+    whole_hashes_ = HashBits(tokens_.size());
     for (std::size_t id = 0; id < tokens_.size(); ++id) {
       if (tokens_[id].empty() || vocabulary.is_not_bytes[id]) continue;
-      std::uint64_t slot = hash_of(tokens_[id]) & (whole_.size() - 1);
+      const std::uint64_t hash = hash_of(tokens_[id]);
+      std::uint64_t slot = hash & (whole_.size() - 1);
       while (whole_[slot] != no_id) slot = (slot + 1) & (whole_.size() - 1);
       whole_[slot] = static_cast<std::uint32_t>(id);
+      whole_hashes_.add(hash);
     }
   }
   std::ranges::stable_sort(added_, [](const auto& a, const auto& b) { return a.text.size() > b.text.size(); });
@@ -61,7 +64,9 @@ BytePairEncoder::BytePairEncoder(const BytePairVocabulary& vocabulary)
 
 std::uint32_t BytePairEncoder::whole_token(std::string_view piece) const {
   if (whole_.empty()) return no_id;
-  std::uint64_t slot = hash_of(piece) & (whole_.size() - 1);
+  const std::uint64_t hash = hash_of(piece);
+  if (!whole_hashes_.may_have(hash)) return no_id;
+  std::uint64_t slot = hash & (whole_.size() - 1);
   while (whole_[slot] != no_id && tokens_[whole_[slot]] != piece) slot = (slot + 1) & (whole_.size() - 1);
   return whole_[slot];
 }
@@ -121,21 +126,39 @@ class BytePairEncoder::Pieces {
     return at;
   }
 
+  // A piece, and where it would be known from: what is there is asked for while the piece before is encoded.
+  struct Next {
+    std::string_view piece;
+    Word key{};  // of a word
+    Word* word = nullptr;
+  };
+
   void encode_between(std::size_t first, std::size_t end) {
     const std::string_view part = text_.substr(first, end - first);
+    if (part.empty()) return;
     const PieceSplitter splitter(part);
+    const auto piece_at = [&](std::size_t at) { return next_of(part.substr(at, splitter.end_of_piece(at) - at)); };
+    Next next = piece_at(0);
     for (std::size_t at = 0; at < part.size();) {
-      const std::size_t next = splitter.end_of_piece(at);
-      const std::string_view piece = part.substr(at, next - at);
-      if (piece.size() <= longest_word) {
-        encode_word(piece);
-      } else if (piece.size() <= longest_seen) {
-        encode_seen(piece);
+      const Next now = next;
+      at += now.piece.size();
+      if (at < part.size()) next = piece_at(at);
+      if (now.word != nullptr) {
+        encode_word(now);
+      } else if (now.piece.size() <= longest_seen) {
+        encode_seen(now.piece);
       } else {
-        encode_new(piece);
+        encode_new(now.piece);
       }
-      at = next;
     }
+  }
+
+  Next next_of(std::string_view piece) {
+    if (piece.size() > longest_word) return {piece};
+    const Word key = key_of(piece);
+    Word* word = &words_[mixed(mixed(key.bytes[0]) ^ key.bytes[1]) & (words_.size() - 1)];
+    __builtin_prefetch(word, 1);
+    return {piece, key, word};
   }
 
   // The bytes of a word with zeros behind them, its length in the last byte.
@@ -158,19 +181,19 @@ class BytePairEncoder::Pieces {
     return key;
   }
 
-  void encode_word(std::string_view piece) {
-    Word key = key_of(piece);
-    Word& word = words_[mixed(mixed(key.bytes[0]) ^ key.bytes[1]) & (words_.size() - 1)];
-    if (word.bytes[0] == key.bytes[0] && word.bytes[1] == key.bytes[1]) {
+  void encode_word(const Next& next) {
+    Word& word = *next.word;
+    if (word.bytes[0] == next.key.bytes[0] && word.bytes[1] == next.key.bytes[1]) {
       for (std::uint32_t i = 0; i < word.count; ++i) out_.push_back(static_cast<Id>(word.ids[i]));
       return;
     }
     const std::size_t at = out_.size();
-    encode_new(piece);
-    key.count = static_cast<std::uint32_t>(out_.size() - at);
-    if (key.count > std::size(key.ids)) return;
-    for (std::uint32_t i = 0; i < key.count; ++i) key.ids[i] = static_cast<std::uint32_t>(out_[at + i]);
-    word = key;
+    encode_new(next.piece);
+    const std::size_t count = out_.size() - at;
+    if (count > std::size(word.ids)) return;
+    word = next.key;
+    word.count = static_cast<std::uint32_t>(count);
+    for (std::size_t i = 0; i < count; ++i) word.ids[i] = static_cast<std::uint32_t>(out_[at + i]);
   }
 
   void encode_seen(std::string_view piece) {
@@ -200,7 +223,9 @@ class BytePairEncoder::Pieces {
       ids_[i] = static_cast<std::uint32_t>(id);
     }
     merger_.merge(ids_);
-    for (const std::uint32_t id : ids_) out_.push_back(static_cast<Id>(id));
+    const std::size_t at = out_.size();
+    out_.resize(at + ids_.size());
+    for (std::size_t i = 0; i < ids_.size(); ++i) out_[at + i] = static_cast<Id>(ids_[i]);
   }
 
   [[noreturn]] void fail_without_token(const char* at) const {

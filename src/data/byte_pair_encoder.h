@@ -10,6 +10,7 @@
 
 #include "data/byte_pair_merge.h"
 #include "data/byte_pair_vocabulary.h"
+#include "data/hash_bits.h"
 
 namespace zt {
 
@@ -40,6 +41,7 @@ class BytePairEncoder {
   std::array<std::int32_t, 256> byte_ids_{};  // -1: none
   PairTable pairs_;
   std::vector<std::uint32_t> whole_;  // ids by the hash of their bytes, open addressing; empty unless whole_pieces
+  HashBits whole_hashes_;
   std::vector<BytePairVocabulary::Added> added_;  // longer ones first
   std::array<bool, 256> starts_added_{};
   bool may_be_cut_ = true;

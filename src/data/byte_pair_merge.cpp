@@ -2,18 +2,20 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
-#include <functional>
-#include <queue>
 
 namespace zt {
 
-PairTable::PairTable(const std::vector<BytePairVocabulary::Merge>& merges) {
+PairTable::PairTable(const std::vector<BytePairVocabulary::Merge>& merges) : hashes_(merges.size()) {
+  low_.assign(std::size_t{low_ids} * low_ids, no_rank);
   pairs_.resize(std::bit_ceil(2 * merges.size() + 2));
   mask_ = pairs_.size() - 1;
   for (const BytePairVocabulary::Merge& merge : merges) {
-    const std::uint64_t key = static_cast<std::uint64_t>(merge.left) << 32 | static_cast<std::uint32_t>(merge.right);
-    std::uint64_t slot = slot_of(key);
+    const auto left = static_cast<std::uint32_t>(merge.left), right = static_cast<std::uint32_t>(merge.right);
+    if ((left | right) < low_ids) low_[left * low_ids + right] = merge.rank;
+    const std::uint64_t key = static_cast<std::uint64_t>(left) << 32 | right;
+    const std::uint64_t hash = hash_of(key);
+    hashes_.add(hash);
+    std::uint64_t slot = slot_of(hash);
     while (pairs_[slot].rank != no_rank) slot = (slot + 1) & mask_;
     pairs_[slot] = {key, merge.rank};
     if (results_.size() <= merge.rank) results_.resize(merge.rank + 1);
@@ -23,126 +25,109 @@ PairTable::PairTable(const std::vector<BytePairVocabulary::Merge>& merges) {
 
 void PieceMerger::merge(std::vector<std::uint32_t>& ids) {
   constexpr std::size_t longest_short = 96;
-  if (ids.size() < 2) return;
-  if (ids.size() <= longest_short) return merge_short(ids);
-  tokens_.resize(ids.size());
-  const auto count = static_cast<std::uint32_t>(ids.size());
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const bool is_last = i + 1 == count;
-    tokens_[i] = {ids[i], is_last ? PairTable::no_rank : pairs_.rank_of(ids[i], ids[i + 1]), i == 0 ? none : i - 1,
-                  is_last ? none : i + 1};
+  if (ids.size() <= longest_short) {
+    ids.resize(merge_few(ids, nullptr));
+  } else if (!merge_in_blocks(ids)) {
+    merge_as_list(ids);
   }
-  merge_by_rank();
-  ids.clear();
-  for (std::uint32_t at = 0; at != none; at = tokens_[at].next) ids.push_back(tokens_[at].id);
 }
 
-void PieceMerger::merge_short(std::vector<std::uint32_t>& ids) {
+// In place; gives how many ids are left. `starts`, where it is not null, gets the place of each one's first byte. One
+// pass takes all pairs of the lowest rank from left to right, up to one whose merge makes a pair that comes before.
+std::size_t PieceMerger::merge_few(std::span<std::uint32_t> ids, std::uint32_t* starts) const {
+  std::uint32_t ranks[most_at_once];  // of each token with the next one
   std::size_t count = ids.size();
-  ranks_.resize(count);
-  for (std::size_t i = 0; i + 1 < count; ++i) ranks_[i] = pairs_.rank_of(ids[i], ids[i + 1]);
-  ranks_[count - 1] = PairTable::no_rank;
+  for (std::size_t i = 0; i + 1 < count; ++i) ranks[i] = pairs_.rank_of(ids[i], ids[i + 1]);
+  if (starts != nullptr) {
+    for (std::size_t i = 0; i < count; ++i) starts[i] = static_cast<std::uint32_t>(i);
+  }
   while (count > 1) {
-    std::size_t best = 0;
-    for (std::size_t i = 1; i + 1 < count; ++i) {
-      if (ranks_[i] < ranks_[best]) best = i;
+    std::uint32_t lowest = PairTable::no_rank;
+    for (std::size_t i = 0; i + 1 < count; ++i) lowest = std::min(lowest, ranks[i]);
+    if (lowest == PairTable::no_rank) break;
+    const std::uint32_t made = pairs_.result_of(lowest);
+    ranks[count - 1] = PairTable::no_rank;
+    std::size_t at = 0;
+    while (ranks[at] != lowest) ++at;
+    bool is_turn = true;
+    std::size_t kept = at;
+    while (at < count) {
+      if (starts != nullptr) starts[kept] = starts[at];
+      if (!is_turn || ranks[at] != lowest) {
+        ids[kept] = ids[at];
+        ranks[kept++] = ranks[at++];
+        continue;
+      }
+      at += 2;
+      ids[kept] = made;
+      ranks[kept] = at < count ? pairs_.rank_of(made, ids[at]) : PairTable::no_rank;
+      is_turn = ranks[kept] > lowest;
+      if (kept > 0) {
+        ranks[kept - 1] = pairs_.rank_of(ids[kept - 1], made);
+        is_turn = is_turn && ranks[kept - 1] > lowest;
+      }
+      ++kept;
     }
-    if (ranks_[best] == PairTable::no_rank) break;
-    ids[best] = pairs_.result_of(ranks_[best]);
-    --count;
-    const std::size_t behind = count - best - 1;
-    if (behind > 0) {
-      std::memmove(&ids[best + 1], &ids[best + 2], behind * sizeof(ids[0]));
-      std::memmove(&ranks_[best + 1], &ranks_[best + 2], behind * sizeof(ranks_[0]));
-    }
-    ranks_[best] = behind > 0 ? pairs_.rank_of(ids[best], ids[best + 1]) : PairTable::no_rank;
-    if (best > 0) ranks_[best - 1] = pairs_.rank_of(ids[best - 1], ids[best]);
+    count = kept;
   }
-  ids.resize(count);
+  return count;
 }
 
-std::uint32_t PieceMerger::join(std::uint32_t at) {
-  Token& token = tokens_[at];
-  Token& taken = tokens_[token.next];
-  token.id = pairs_.result_of(token.rank);
-  taken.rank = PairTable::no_rank;
-  token.next = taken.next;
-  token.rank = PairTable::no_rank;
-  if (token.next != none) {
-    tokens_[token.next].previous = at;
-    token.rank = pairs_.rank_of(token.id, tokens_[token.next].id);
-  }
-  if (token.previous == none) return at;
-  Token& before = tokens_[token.previous];
-  before.rank = pairs_.rank_of(before.id, token.id);
-  return token.previous;
-}
-
-std::uint32_t PieceMerger::note(std::uint32_t at) {
-  const std::uint32_t rank = tokens_[at].rank;
-  if (rank == PairTable::no_rank) return rank;
-  std::uint64_t& bits = noted_[rank / 64];
-  const std::uint64_t bit = std::uint64_t{1} << (rank % 64);
-  places_.push_back({at, (bits & bit) != 0 ? heads_[rank] : none});
-  heads_[rank] = static_cast<std::uint32_t>(places_.size() - 1);
-  bits |= bit;
-  return rank;
-}
-
-// Rank by rank upward: all places of a rank are then known when its turn comes, and are taken from left to right. Where
-// a merge makes a pair whose turn would have been before, the rest of the turn is put back.
-void PieceMerger::merge_by_rank() {
-  heads_.resize(pairs_.ranks());
-  noted_.assign((pairs_.ranks() + 63) / 64, 0);
-  places_.clear();
-  for (std::uint32_t at = 0; at < tokens_.size(); ++at) note(at);
-  std::size_t may_put_back = 8 * tokens_.size();
-  for (std::size_t word = 0; word < noted_.size();) {
-    if (noted_[word] == 0) {
-      ++word;
+// Block after block, so that what is at work stays in the nearest cache. Two texts that are merged apart give what they
+// give together exactly if the last token of the one and the first of the other do, by themselves: until a pair across
+// the seam merges, each side goes its own way, and which pair merges there first, and when, depends on these two
+// tokens' parts alone. A block's last tokens, which do not know what follows, are left to the next block. Where two
+// tokens are no seam, the next block starts earlier. False: it would have to start too early; ids are as they were.
+bool PieceMerger::merge_in_blocks(std::vector<std::uint32_t>& ids) {
+  constexpr std::size_t block = 64, left_over = 16, most_taken_back = 192;
+  static_assert(block + most_taken_back <= most_at_once);
+  const std::span<const std::uint32_t> bytes = ids;
+  std::uint32_t tokens[most_at_once], starts[most_at_once];
+  std::size_t may_take_back = 2 * bytes.size();
+  merged_.clear();
+  starts_.clear();
+  for (std::size_t first = 0, taken_back = 0, times = 0; first < bytes.size();) {
+    const std::size_t end = std::min(first + block + taken_back, bytes.size());
+    const std::span<const std::uint32_t> part = bytes.subspan(first, end - first);
+    std::ranges::copy(part, tokens);
+    std::size_t count = merge_few({tokens, part.size()}, starts);
+    const std::size_t second = count > 1 ? first + starts[1] : end;
+    if (!merged_.empty() &&
+        !is_seam(bytes.subspan(starts_.back(), second - starts_.back()), merged_.back(), tokens[0])) {
+      for (std::size_t i = std::size_t{1} << times++; i > 0 && !merged_.empty(); --i) {
+        taken_back += first - starts_.back();
+        first = starts_.back();
+        merged_.pop_back();
+        starts_.pop_back();
+      }
+      if (taken_back > most_taken_back || taken_back > may_take_back) return false;
+      may_take_back -= taken_back;
       continue;
     }
-    const auto rank = static_cast<std::uint32_t>(word * 64 + static_cast<std::size_t>(std::countr_zero(noted_[word])));
-    noted_[word] &= noted_[word] - 1;
-    turn_.clear();
-    for (std::uint32_t place = heads_[rank]; place != none; place = places_[place].next)
-      turn_.push_back(places_[place].at);
-    std::ranges::reverse(turn_);  // they were mostly noted from left to right
-    if (!std::ranges::is_sorted(turn_)) std::ranges::sort(turn_);
-    for (std::size_t i = 0; i < turn_.size(); ++i) {
-      const std::uint32_t at = turn_[i];
-      if (tokens_[at].rank != rank) continue;
-      const std::uint32_t before = join(at);
-      const std::uint32_t lowest = std::min(note(at), before == at ? PairTable::no_rank : note(before));
-      if (lowest > rank) continue;
-      for (std::size_t rest = i + 1; rest < turn_.size(); ++rest) {
-        if (tokens_[turn_[rest]].rank == rank) note(turn_[rest]);
-      }
-      word = lowest / 64;
-      if (turn_.size() - i > may_put_back) return merge_by_queue();
-      may_put_back -= turn_.size() - i;
-      break;
+    std::size_t next = end;
+    while (end < bytes.size() && count > 1 && next + left_over > end) next = first + starts[--count];
+    for (std::size_t i = 0; i < count; ++i) {
+      merged_.push_back(tokens[i]);
+      starts_.push_back(static_cast<std::uint32_t>(first + starts[i]));
     }
+    first = next;
+    taken_back = times = 0;
   }
+  ids.swap(merged_);
+  return true;
 }
 
-// What is left to merge, in n log n.
-void PieceMerger::merge_by_queue() {
-  std::priority_queue<std::uint64_t, std::vector<std::uint64_t>, std::greater<>> queue;  // rank << 32 | place
-  const auto put = [&](std::uint32_t at) {
-    const std::uint32_t rank = tokens_[at].rank;
-    if (rank != PairTable::no_rank) queue.push(static_cast<std::uint64_t>(rank) << 32 | at);
-  };
-  for (std::uint32_t at = 0; at < tokens_.size(); ++at) put(at);
-  while (!queue.empty()) {
-    const std::uint64_t top = queue.top();
-    queue.pop();
-    const auto at = static_cast<std::uint32_t>(top);
-    if (tokens_[at].rank != static_cast<std::uint32_t>(top >> 32)) continue;
-    const std::uint32_t before = join(at);
-    put(at);
-    if (before != at) put(before);
-  }
+// Whether two tokens, whose bytes these are, stay what they are side by side. A run of one sign asks for the same two
+// again and again.
+bool PieceMerger::is_seam(std::span<const std::uint32_t> bytes, std::uint32_t left, std::uint32_t right) {
+  if (left == seam_left_ && right == seam_right_) return true;
+  if (bytes.size() > most_at_once) return false;
+  std::uint32_t tokens[most_at_once];
+  std::ranges::copy(bytes, tokens);
+  if (merge_few({tokens, bytes.size()}, nullptr) != 2 || tokens[0] != left || tokens[1] != right) return false;
+  seam_left_ = left;
+  seam_right_ = right;
+  return true;
 }
 
 }  // namespace zt
