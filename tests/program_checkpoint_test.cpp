@@ -422,7 +422,9 @@ TEST_CASE("an elastic run goes on with one rank less on the same curve") {
   const fs::path run = place.file("run");
   const Arguments more = {"--set", "training.checkpoint_interval=5", "--set", "training.max_steps=4000",
                           "--set", "training.eval_interval=0"};
-  Program program(Workplace::command(ranks(3) + stage(3) + more + Arguments{"--elastic"}), place.options());
+  ProgramOptions options = place.options();
+  options.time_limit = 400.0;  // on a loaded machine
+  Program program(Workplace::command(ranks(3) + stage(3) + more + Arguments{"--elastic"}), options);
   for (std::size_t left = 3; left > 1; --left) {
     REQUIRE(program.wait_until([&] {
       return children_of(program.process()).size() == left && worlds_begun(run) == 4 - left && has_gone_on(run);
