@@ -1,5 +1,5 @@
 // The pages of docs/ that list names say the same as the program. With ZEROTRAIN_UPDATE_DOCS=1 in the environment the
-// table of docs/config.md is written anew (scripts/update_docs.sh).
+// tables are written anew (scripts/update_docs.sh).
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +14,7 @@
 #include "comm/threads.h"
 #include "config/keys.h"
 #include "config/resolve.h"
+#include "config/schema.h"
 #include "core/precision.h"
 #include "data/source.h"
 #include "train/trainer.h"
@@ -69,7 +70,8 @@ std::vector<const zt::Key*> keys_in_order(const std::function<bool(const zt::Key
     if (belongs(key)) keys.push_back(&key);
   }
   const auto place = [](const zt::Key* key) {
-    return key->kind == zt::KeyKind::used ? 0 : key->kind == zt::KeyKind::alias ? 2 : 1;
+    const bool is_old = key->kind == zt::KeyKind::alias || key->kind == zt::KeyKind::old_form;
+    return key->kind == zt::KeyKind::used ? 0 : is_old ? 2 : 1;
   };
   std::stable_sort(keys.begin(), keys.end(), [&](const auto* a, const auto* b) { return place(a) < place(b); });
   return keys;
@@ -145,6 +147,11 @@ std::set<std::string> names_in_files_of_a_run(const std::vector<std::string>& se
 
 namespace {
 
+bool is_updating() {
+  const char* update = std::getenv("ZEROTRAIN_UPDATE_DOCS");
+  return update != nullptr && std::string(update) == "1";
+}
+
 // The page from `marker` to `end` (or to its own end) is `expected`; with ZEROTRAIN_UPDATE_DOCS=1 it is written so.
 void require_generated(const std::string& name, const std::string& marker, const std::string& end,
                        const std::string& expected_part) {
@@ -155,8 +162,7 @@ void require_generated(const std::string& name, const std::string& marker, const
   const std::size_t after = end.empty() ? text.size() : text.find(end, at);
   REQUIRE(after != std::string::npos);
   const std::string expected = text.substr(0, at + marker.size()) + expected_part + text.substr(after);
-  const char* update = std::getenv("ZEROTRAIN_UPDATE_DOCS");
-  if (update != nullptr && std::string(update) == "1") {
+  if (is_updating()) {
     std::ofstream(page, std::ios::binary) << expected;
     return;
   }
@@ -202,6 +208,17 @@ std::string table_of_presets() {
 TEST_CASE("docs/config.md holds the table of keys") {
   require_generated("config.md", "<!-- Below: written from the table of keys by scripts/update_docs.sh. -->\n", "",
                     tables_of_keys());
+}
+
+TEST_CASE("docs/config.schema.json is the schema that the program prints") {
+  const fs::path page = docs() / "config.schema.json";
+  const std::string expected = zt::config_schema().dump(1) + "\n";
+  if (is_updating()) {
+    std::ofstream(page, std::ios::binary) << expected;
+    return;
+  }
+  INFO("run scripts/update_docs.sh");
+  CHECK((contents(page) == expected));
 }
 
 TEST_CASE("docs/precision.md holds the table of presets") {

@@ -7,6 +7,7 @@
 
 #include "app/verbs.h"
 #include "app/version.h"
+#include "config/schema.h"
 #include "core/errors.h"
 #include "core/json.h"
 
@@ -69,7 +70,7 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
              "stopped.");
   std::string output;
   std::vector<std::string> ranks, stages, steps, world_size;
-  bool version = false;
+  bool version = false, schema = false;
   app.add_option(
       "verb", line.verb,
       "What to do: train (the default), or prove: run the config for a few steps over ranks and stages and compare");
@@ -100,6 +101,7 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
   app.add_flag("--dry-run", line.dry_run, "Check everything and print the plan; train nothing");
   app.add_option("--world-size", world_size, "With --dry-run: plan for so many ranks")->type_name("N");
   app.add_flag("--print-config", line.print_config, "Print the resolved config as JSON to stdout");
+  app.add_flag("--print-schema", schema, "Print the JSON Schema of configs, for editors (docs/config.schema.json)");
   app.add_flag("-q,--quiet", line.quiet, "Only warnings and errors on the screen");
   app.add_flag("-v,--verbose", line.verbose, "More on the screen");
   app.add_flag("--version", version, "Commit, libraries and built backends");
@@ -121,6 +123,10 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
   }
   if (version) {
     std::fputs(version_text().c_str(), stdout);
+    return std::nullopt;
+  }
+  if (schema) {
+    std::puts(config_schema().dump(1).c_str());
     return std::nullopt;
   }
   if (*output_option) line.output = output;

@@ -131,7 +131,10 @@ class Scanner {
     if (std::isdigit(static_cast<unsigned char>(word[0])) != 0 || word[0] == '-' || word[0] == '+' || word[0] == '.') {
       fail(start, "not a number as JSON writes it (digits before and after a point, no leading + or 0: 0.5, 5e8)");
     }
-    fail(start, "text must stand in double quotes");
+    const bool placeholder = word.size() > 3 && word.find('_') != std::string_view::npos &&
+                             std::none_of(word.begin(), word.end(), [](unsigned char c) { return std::islower(c); });
+    fail(start, placeholder ? "this looks like a placeholder that a script was to fill in: write the value"
+                            : "text must stand in double quotes");
   }
 
   bool is_digit(std::size_t at) const { return std::isdigit(static_cast<unsigned char>(text_[at])) != 0; }

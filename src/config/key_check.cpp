@@ -7,6 +7,29 @@
 namespace zt {
 namespace {
 
+bool is_off(const Json& value) { return value.is_null() || value == false || is_auto(value); }
+
+// A section that is refused, but switched off, at its top or in each of its parts; or a group of one rank.
+bool asks_for_nothing(const Json& section) {
+  if (!section.is_object()) return is_off(section);
+  const auto enabled = section.find("enabled");
+  if (enabled != section.end() && is_off(*enabled)) return true;
+  // compression_training: a part's switch lies one deeper.
+  if (const auto shared = section.find("shared_parameters"); shared != section.end()) return asks_for_nothing(*shared);
+  bool has_parts = enabled == section.end();
+  for (const auto& [name, value] : section.items()) {
+    if (value.is_object()) {
+      if (!asks_for_nothing(value)) return false;
+      has_parts = true;
+    } else if (name.ends_with("_size") && value.is_number() && value <= 1) {
+      has_parts = true;
+    } else if (name != "enabled" && enabled == section.end() && !name.starts_with("_")) {
+      return false;
+    }
+  }
+  return has_parts;
+}
+
 class Checker {
  public:
   Checker(const ConfigTree& tree, const std::filesystem::path& current_directory, Problems& problems,
@@ -62,6 +85,8 @@ class Checker {
     std::string others;
     for (auto it = first; it != last; ++it) {
       const Key& key = *it->second;
+      // With a wrong type, what another type would not take says nothing.
+      if (!type_known && key.kind == KeyKind::refused && tree_.find(selector) != nullptr) return nullptr;
       if (!type_known || key.types.empty()) return &key;
       for (const std::string& type : key.types) {
         if (type == selected->second) return &key;
@@ -82,12 +107,22 @@ class Checker {
               "a key of " + selector + " " + others + "; " + selector + " is " + selected->second + " here: " + fix);
       return nullptr;
     }
-    std::string suggestion = suggest_key(section, name, result_.selected);
+    std::string suggestion = is_remark(name)
+                                 ? "a remark stands in a comment, // ..., or under a name that begins with _"
+                                 : suggest_key(section, name, result_.selected);
     // The list of a section's keys is told once.
     if (suggestion.starts_with("known here") && !listed_.insert(section).second) suggestion.clear();
+    if (suggestion.empty() && section.empty()) suggestion = "DeepSpeed does not know it either: remove it";
     expect_misspelt_section(section, name);
     problem(path, "unknown key" + (suggestion.empty() ? "" : "; " + suggestion));
     return nullptr;
+  }
+
+  // JSON has no comments, so people write them as keys.
+  static bool is_remark(const std::string& name) {
+    const std::string word = in_lower_case(name.substr(std::min(name.size(), name.find_first_not_of("$@"))));
+    return name.starts_with("//") || name.starts_with("#") || word == "comment" || word == "comments" ||
+           word == "description" || word == "note" || word == "notes";
   }
 
   // A section under a misspelt name is not missing, too.
@@ -103,10 +138,15 @@ class Checker {
   void check_value(const Key& key, const std::string& path, const Json& value) {
     if (key.kind == KeyKind::alias) return;  // told by replace_old_forms
     if (key.type == KeyType::section) return check_section(key, path, value);
+    // DeepSpeed drops it and takes its own default, which is as good where the key changes nothing.
+    if (is_auto(value) && key.kind == KeyKind::notice) return notice(key, path);
+    if (is_auto(value) && key.kind == KeyKind::refused && !key.quiet.empty()) {
+      notices_.push_back(where(path) + ": " + path + ": \"auto\" counts as absent");
+      return;
+    }
     if (is_auto(value) && key.may_be_auto) {
       if (key.kind == KeyKind::refused) return problem(path, "found \"auto\"; " + key.text);
       if (key.kind == KeyKind::used) result_.given[path] = value;
-      if (key.kind == KeyKind::notice) notice(key, path);
       return;
     }
     if (value.is_string() && key.may_be_auto && in_lower_case(value.get<std::string>()) == "auto") {
@@ -134,19 +174,19 @@ class Checker {
       }
       return problem(path, values_.found_text(key, path, value) + section_form(path, value));
     }
-    const auto enabled = value.find("enabled");
-    const bool off = value.empty() || (enabled != value.end() && (*enabled == false || is_auto(*enabled)));
     if (key.kind == KeyKind::refused) {
-      if (!off) problem(path, key.text);
+      if (!asks_for_nothing(value)) problem(path, key.text);
       return;
     }
+    const auto enabled = value.find("enabled");
+    const bool off = value.empty() || (enabled != value.end() && (*enabled == false || is_auto(*enabled)));
     if (key.kind == KeyKind::notice && !off) notice(key, path);
     walk(value, path);
   }
 
   // "; write {"enabled": true}" where a section was given as the one value that says most.
   std::string section_form(const std::string& path, const Json& value) {
-    for (const char* name : {"enabled", "type", "stage", "action", "patience", "every"}) {
+    for (const char* name : {"enabled", "type", "stage", "device", "action", "patience", "every"}) {
       const auto row = rows_.find(join_path(path, name));
       Json converted;
       if (row == rows_.end() || row->second->kind != KeyKind::used) continue;

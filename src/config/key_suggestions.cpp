@@ -21,6 +21,7 @@ constexpr std::array synonyms = {
     std::pair{"clip_grad_norm", "gradient_clipping"},
     std::pair{"max_grad_norm", "gradient_clipping"},
     std::pair{"warmup_steps", "scheduler.params.warmup_num_steps"},
+    std::pair{"warmup_iters", "scheduler.params.warmup_num_steps"},
     std::pair{"lr_scheduler", "scheduler"},
     std::pair{"epochs", "training.max_epochs"},
     std::pair{"num_epochs", "training.max_epochs"},
@@ -63,6 +64,17 @@ constexpr std::array synonyms = {
     std::pair{"num_threads", "device.threads"},
     std::pair{"zero", "zero_optimization"},
     std::pair{"zero_stage", "zero_optimization.stage"},
+    std::pair{"zero_optimisation", "zero_optimization"},
+    std::pair{"mixed_precision", "bf16"},
+    std::pair{"float16", "fp16"},
+    std::pair{"optimiser", "optimizer"},
+    std::pair{"grad_accum", "gradient_accumulation_steps"},
+    std::pair{"accumulation_steps", "gradient_accumulation_steps"},
+    std::pair{"micro_batch_per_gpu", "train_micro_batch_size_per_gpu"},
+    std::pair{"train_micro_batch_size_per_device", "train_micro_batch_size_per_gpu"},
+    std::pair{"global_batch_size", "train_batch_size"},
+    std::pair{"max_norm", "gradient_clipping"},
+    std::pair{"activation_checkpoint", "activation_checkpointing"},
     std::pair{"gradient_checkpointing", "activation_checkpointing.every"},
 };
 
@@ -77,7 +89,7 @@ std::string leaf_of(const std::string& path) {
 }
 
 bool applies(const Key& key, const std::map<std::string, std::string>& selected) {
-  if (key.kind == KeyKind::refused || key.kind == KeyKind::alias) return false;
+  if (key.kind != KeyKind::used && key.kind != KeyKind::notice) return false;
   const auto type = selected.find(selector_of(key.path));
   return key.types.empty() || type == selected.end() ||
          std::find(key.types.begin(), key.types.end(), type->second) != key.types.end();
@@ -164,8 +176,11 @@ std::string counterpart_of(const std::string& path) {
   return "";
 }
 
-std::string suggest_key(const std::string& section, const std::string& key,
+std::string suggest_key(const std::string& section, const std::string& written,
                         const std::map<std::string, std::string>& selected) {
+  // Options of command lines, "train-iters", become keys in many files.
+  std::string key = written;
+  std::replace(key.begin(), key.end(), '-', '_');
   if (std::string text = path_with_dots(key, selected); !text.empty()) return text;
   if (const std::string path = synonym_of(section, key, selected); !path.empty()) {
     return "did you mean " + path + "?";
@@ -173,9 +188,11 @@ std::string suggest_key(const std::string& section, const std::string& key,
   std::vector<std::string> here;       // names
   std::vector<std::string> idle_here;  // of known keys without effect
   std::vector<std::string> elsewhere;  // paths
+  std::vector<std::string> same;       // of the very name, in another section
   for (const Key& row : key_table()) {
     if (!applies(row, selected)) continue;
     const bool is_here = parent_of(row.path) == section;
+    if (!is_here && leaf_of(row.path) == key && (same.empty() || same.back() != row.path)) same.push_back(row.path);
     if (row.kind == KeyKind::used) {
       is_here ? here.push_back(leaf_of(row.path)) : elsewhere.push_back(row.path);
     } else if (is_here && !section.empty()) {
@@ -183,12 +200,9 @@ std::string suggest_key(const std::string& section, const std::string& key,
     }
   }
   // A name that is right but stands in another section says more than one that merely looks alike.
-  std::vector<std::string> same;
   std::vector<std::string> other_names;
-  for (const std::string& path : elsewhere) {
-    if (leaf_of(path) == key) same.push_back(path);
-    other_names.push_back(leaf_of(path));
-  }
+  other_names.reserve(elsewhere.size());
+  for (const std::string& path : elsewhere) other_names.push_back(leaf_of(path));
   const std::string near = nearest_word(key, here);
   if (same.size() == 1 && (near.empty() || edit_distance(key, near) > 1)) {
     return (parent_of(same.front()).empty() ? "it stands at the top level: " : "it belongs to ") + same.front();

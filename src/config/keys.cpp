@@ -33,6 +33,14 @@ Key alias_key(std::string path, std::string new_path) {
   return key;
 }
 
+Key old_form_key(std::string path, std::string new_path, Json value) {
+  Key key = used_key(KeyType::boolean, std::move(path), "old form of \"" + new_path + "\": " + value.dump());
+  key.kind = KeyKind::old_form;
+  key.text = std::move(new_path);
+  key.stands_for = std::move(value);
+  return key;
+}
+
 const std::vector<Key>& key_table() {
   static const std::vector<Key> table = [] {
     std::vector<Key> rows;
@@ -135,7 +143,7 @@ std::string key_help() {
     for (std::size_t i = 0; i < key.types.size(); ++i) text += (i == 0 ? " (" : ", ") + key.types[i];
     if (!key.types.empty()) text += ")";
     text += ": ";
-    if (key.kind == KeyKind::alias) {
+    if (key.kind == KeyKind::alias || key.kind == KeyKind::old_form) {
       text += key.help + "\n";
       continue;
     }

@@ -35,7 +35,8 @@ enum class KeyKind {
   used,
   notice,   // known to DeepSpeed, without effect here: accepted, with one line that says why
   refused,  // promises what is not done here: an error that says what to use, unless it asks for nothing
-  alias     // an old name
+  alias,    // an old name
+  old_form  // an old switch: true stands for a value of another key, false for nothing
 };
 
 struct Key {
@@ -43,7 +44,7 @@ struct Key {
   KeyType type = KeyType::anything;
   KeyKind kind = KeyKind::used;
   std::string help;
-  std::string text;  // notice: why it has no effect; refused: what to use; alias: path of the new name
+  std::string text;  // notice: why it has no effect; refused: what to use; alias, old_form: path of the new name
 
   std::optional<Json> fallback;  // default; none: required, or computed from other keys
   bool needed = false, may_be_auto = false, may_be_null = false;
@@ -57,6 +58,7 @@ struct Key {
   std::vector<std::pair<std::string, std::string>> meanings;  // words for a number, and what to write for them
   std::vector<std::string> types;  // only when the section's `type` is one of these; empty: always
   std::vector<Json> quiet;         // values that need no notice, or are not refused
+  std::optional<Json> stands_for;  // old_form: what true means for the new key
 
   Key& standard(Json value) { return fallback = std::move(value), *this; }
   Key& or_auto() { return may_be_auto = true, *this; }
@@ -84,6 +86,7 @@ Key used_key(KeyType type, std::string path, std::string help);
 Key notice_key(KeyType type, std::string path, std::string help, std::string why);
 Key refused_key(KeyType type, std::string path, std::string help, std::string use);
 Key alias_key(std::string path, std::string new_path);
+Key old_form_key(std::string path, std::string new_path, Json value);
 
 // Rows by part; key_table() joins them.
 void add_own_keys(std::vector<Key>& table);
@@ -104,7 +107,7 @@ std::string number_text(double value);         // whole numbers without a point
 std::string describe_allowed(const Key& key);  // "an integer from 1"
 std::string key_help();                        // the whole table, a key a line
 
-// Old names become the new ones, zero_optimization: true becomes a section. Done to each file before merging.
+// Old names and forms become the new ones, zero_optimization: true becomes a section. Done to each file before merging.
 void replace_old_forms(ConfigTree& tree, Problems& problems, std::vector<std::string>& notices);
 
 // Of train_batch_size and of what it is made of.

@@ -9,14 +9,17 @@ using enum KeyType;
 void add_batch(std::vector<Key>& t) {
   t.push_back(used_key(integer, "train_batch_size", "samples of an optimizer step over all ranks")
                   .or_auto()
+                  .or_null()
                   .at_least(1)
                   .at_most(static_cast<double>(largest_batch)));
   t.push_back(used_key(integer, "train_micro_batch_size_per_gpu", "samples of a rank in one forward and backward pass")
                   .or_auto()
+                  .or_null()
                   .at_least(1)
                   .at_most(static_cast<double>(largest_batch)));
   t.push_back(used_key(integer, "gradient_accumulation_steps", "passes of a rank in an optimizer step")
                   .or_auto()
+                  .or_null()
                   .at_least(1)
                   .at_most(static_cast<double>(largest_batch)));
   t.push_back(notice_key(boolean, "managed_gradient_accumulation", "who counts the micro-batches",
@@ -50,6 +53,7 @@ void add_precision(std::vector<Key>& t) {
                        "a batch whose gradients overflow is skipped, or run again at the halved scale")
                   .standard("skip")
                   .one_of({"skip", "retry"}));
+  t.push_back(notice_key(boolean, "fp16.fp16", "GPT-NeoX's own switch", "fp16.enabled decides"));
   t.push_back(alias_key("bfloat16", "bf16"));
   t.push_back(used_key(section, "bf16", "training in bf16 with fp32 master weights"));
   t.push_back(used_key(boolean, "bf16.enabled", "auto: true where the device is fast at it").standard(false).or_auto());
@@ -59,6 +63,15 @@ void add_precision(std::vector<Key>& t) {
   t.push_back(used_key(boolean, "bf16.check_grad_overflow",
                        "a step whose gradients or loss are not finite is skipped; false: it ends the run")
                   .standard(true));
+}
+
+// What people carry over from fp16, where it means something.
+void add_scaling_of_bf16(std::vector<Key>& t) {
+  for (const char* name : {"loss_scale", "initial_scale_power", "loss_scale_window", "hysteresis",
+                           "consecutive_hysteresis", "min_loss_scale", "auto_cast"}) {
+    t.push_back(notice_key(anything, std::string("bf16.") + name, "of fp16's loss scaling",
+                           "bf16 reaches as far as fp32, so no loss is scaled"));
+  }
 }
 
 void add_rest(std::vector<Key>& t) {
@@ -75,6 +88,9 @@ void add_rest(std::vector<Key>& t) {
   t.push_back(refused_key(string, "gradient_allreduce_op", "mean or sum",
                           "gradients are averaged here: set it to \"mean\" or remove it")
                   .unless({"mean"}));
+  for (const char* name : {"fp32_allreduce", "allreduce_always_fp32"}) {
+    t.push_back(old_form_key(name, "communication_data_type", "fp32"));
+  }
   t.push_back(refused_key(boolean, "sparse_gradients", "gradients of embeddings as index lists",
                           "gradients are dense here: set it to false or remove it")
                   .unless({false}));
@@ -114,6 +130,7 @@ void add_rest(std::vector<Key>& t) {
 void add_general_keys(std::vector<Key>& table) {
   add_batch(table);
   add_precision(table);
+  add_scaling_of_bf16(table);
   add_precision_keys(table);
   add_rest(table);
 }

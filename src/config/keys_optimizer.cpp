@@ -11,6 +11,8 @@ void add_optimizer(std::vector<Key>& t) {
   const std::vector<std::string> sgd = {"SGD"};
   const std::vector<std::string> adagrad = {"Adagrad"};
   const std::string one_bit = "1-bit optimizers do not work with ZeRO (nor do they in DeepSpeed): use \"AdamW\"";
+  const std::string mu = "this version has no widths of muP: use \"AdamW\" or \"SGD\"";
+  const std::string implementation = "there is one implementation of Adam here: use \"Adam\" or \"AdamW\"";
   t.push_back(used_key(section, "optimizer", "without it: AdamW with lr 3e-4"));
   t.push_back(used_key(choice, "optimizer.type", "the rule of the update")
                   .standard("AdamW")
@@ -19,6 +21,13 @@ void add_optimizer(std::vector<Key>& t) {
                   .refusing("OneBitAdam", one_bit)
                   .refusing("ZeroOneAdam", one_bit)
                   .refusing("OneBitLamb", one_bit)
+                  .refusing("Muon", "this version has no Muon: use \"AdamW\"")
+                  .refusing("MuAdam", mu)
+                  .refusing("MuAdamW", mu)
+                  .refusing("MuSGD", mu)
+                  .refusing("FusedAdam", implementation)
+                  .refusing("CPUAdam", implementation)
+                  .refusing("DeepSpeedCPUAdam", implementation)
                   .others("this version has Adam, AdamW, SGD and Adagrad: use \"AdamW\""));
   t.push_back(notice_key(boolean, "optimizer.legacy_fusion", "of fused LAMB", "there is one implementation of each")
                   .unless({false}));
@@ -98,6 +107,25 @@ void add_optimizer(std::vector<Key>& t) {
                   .only_for(adagrad));
 }
 
+// What PyTorch's or DeepSpeed's implementations take and what is the same for the one here.
+void add_implementation_keys(std::vector<Key>& t) {
+  t.push_back(alias_key("optimizer.params.adamw_mode", "optimizer.params.adam_w_mode"));
+  for (const char* name : {"fused", "foreach", "capturable", "differentiable", "set_grad_none", "use_triton"}) {
+    t.push_back(notice_key(anything, std::string("optimizer.params.") + name, "which implementation",
+                           "there is one implementation of each optimizer")
+                    .unless({false, nullptr}));
+  }
+  t.push_back(refused_key(boolean, "optimizer.params.maximize", "climbs in place of falling",
+                          "the loss is minimized here: set it to false or remove it")
+                  .unless({false}));
+  for (const char* name :
+       {"freeze_step", "cuda_aware", "comm_backend_name", "var_freeze_step", "var_update_scaler", "local_step_scaler",
+        "local_step_clipper", "coeff_beta", "factor_max", "factor_min", "factor_threshold"}) {
+    t.push_back(refused_key(anything, std::string("optimizer.params.") + name, "of the 1-bit optimizers",
+                            "a key of DeepSpeed's 1-bit optimizers, which no other one takes: remove it"));
+  }
+}
+
 // Keys that mean another optimizer's: refused with what says the same here.
 void add_strangers(std::vector<Key>& t) {
   const std::string of_others = "of the other optimizers";
@@ -121,6 +149,7 @@ void add_strangers(std::vector<Key>& t) {
 
 void add_optimizer_keys(std::vector<Key>& table) {
   add_optimizer(table);
+  add_implementation_keys(table);
   add_strangers(table);
 }
 

@@ -13,6 +13,9 @@ void add_type(std::vector<Key>& t) {
                   .others("this version has WarmupLR, WarmupDecayLR, WarmupCosineLR, OneCycle and LRRangeTest: use "
                           "WarmupCosineLR for a cosine, WarmupDecayLR for a straight fall"));
   t.push_back(used_key(section, "scheduler.params", "depend on the type"));
+  t.push_back(notice_key(integer, "scheduler.params.last_batch_iteration", "where the schedule starts",
+                         "it starts with the first step, and goes on where a checkpoint left it")
+                  .unless({-1}));
 }
 
 void add_warmups(std::vector<Key>& t) {
@@ -152,6 +155,11 @@ void add_range_test(std::vector<Key>& t) {
 
 // Keys that mean another schedule's: refused with the key that says the same here.
 void add_strangers(std::vector<Key>& t) {
+  for (const char* name : {"warmup_ratio", "warmup_proportion"}) {
+    t.push_back(refused_key(anything, std::string("scheduler.params.") + name, "a share of the steps",
+                            "a warm-up is given in steps: use warmup_num_steps")
+                    .unless({0, 0.0}));
+  }
   const auto refuse = [&](const std::string& key, const std::vector<std::string>& schedules, const std::string& use) {
     t.push_back(refused_key(anything, "scheduler.params." + key, "of the other schedules", use).only_for(schedules));
   };

@@ -15,9 +15,8 @@ void add_activation_checkpointing(std::vector<Key>& t) {
                           "synchronize_checkpoint_boundary", "profile"}) {
     t.push_back(notice_key(boolean, name + key, "of DeepSpeed's checkpoint function", why).unless({false}));
   }
-  t.push_back(notice_key(integer, name + "number_checkpoints", "of DeepSpeed's checkpoint function", why)
-                  .or_null()
-                  .unless({nullptr}));
+  t.push_back(notice_key(anything, name + "number_checkpoints", "of DeepSpeed's checkpoint function", why)
+                  .unless({nullptr, false}));
 }
 
 // A section that can be switched on and has no effect; keys below it are known, so a misspelt one is found.
@@ -51,6 +50,21 @@ void add_switchable(std::vector<Key>& t) {
        "counts communication",
        "summary.json always holds calls, bytes and seconds of communication",
        {{"verbose", boolean}, {"prof_all", boolean}, {"debug", boolean}, {"prof_ops", strings}}},
+      {"wandb",
+       "a web service's curves",
+       "nothing is sent to a server: metrics.jsonl in the output directory holds the same",
+       {{"group", anything}, {"team", anything}, {"project", anything}, {"job_name", anything}}},
+      {"comet",
+       "a web service's curves",
+       "nothing is sent to a server: metrics.jsonl in the output directory holds the same",
+       {{"samples_log_interval", anything},
+        {"project", anything},
+        {"workspace", anything},
+        {"api_key", anything},
+        {"experiment_name", anything},
+        {"experiment_key", anything},
+        {"online", anything},
+        {"mode", anything}}},
   };
   for (const Switchable& entry : sections) {
     const std::string name = entry.name;
@@ -84,41 +98,64 @@ void add_silent_sections(std::vector<Key>& t) {
   }
   t.push_back(notice_key(anything, "checkpoint.parallel_write", "of DeepSpeed's format", ""));
   t.push_back(notice_key(anything, "checkpoint.writer", "of DeepSpeed's format", ""));
-  t.push_back(
-      notice_key(anything, "compile", "torch.compile", "there is no PyTorch here; kernels are compiled already"));
+  t.push_back(notice_key(anything, "compile", "torch.compile", "there is no PyTorch here; kernels are compiled already")
+                  .unless({false, nullptr, Json::object()}));
 }
 
 void add_refused(std::vector<Key>& t) {
   const std::string data_parallel =
       "this program is data parallel (ZeRO) only: remove the section; for less memory raise zero_optimization.stage";
-  const std::string dense = "attention is dense here: remove the section";
-  const std::string fixed = "not in this version: remove the section";
-  const std::string data = "data is taken in shuffled order, nothing else: remove the section";
+  const std::string data = "every sample is whole and samples come in shuffled order: remove the section";
   const std::string quantize = "weights are trained as they are, without compression: remove the section";
+  const std::string place = "checkpoints go to the output directory only: remove the section";
   const std::vector<std::pair<const char*, std::string>> sections = {
       {"pipeline", data_parallel},
       {"tensor_parallel", data_parallel},
       {"expert_parallel", data_parallel},
       {"sequence_parallel", data_parallel},
-      {"sparse_attention", dense},
-      {"elasticity", "give the batch keys themselves: remove the section"},
+      {"moe", "there are no experts here, every token takes the whole model: remove the section"},
+      {"sparse_attention", "attention is dense here: remove the section"},
+      {"elasticity",
+       "give the batch keys themselves: remove the section; a run goes on with any number of ranks (--resume)"},
       {"autotuning", "give the values themselves: remove the section; zerotrain --dry-run shows what a run takes"},
-      {"curriculum_learning", data},
+      {"curriculum_learning",
+       "every sample has the whole length, model.n_positions, from the first step on: remove the section"},
       {"data_efficiency", data},
       {"compression_training", quantize},
       {"quantize_training", quantize},
       {"weight_quantization", quantize},
       {"progressive_layer_drop",
        "every block takes part in every step: remove the section; for regularisation use model.resid_pdrop"},
-      {"eigenvalue", fixed},
+      {"eigenvalue", "it times quantization, which is not done here: remove the section"},
       {"hybrid_engine", "this program trains, without generation in between: remove the section"},
-      {"nebula", "checkpoints go to the output directory only: remove the section"},
-      {"datastates", "checkpoints go to the output directory only: remove the section"},
-      {"wandb", "metrics go to metrics.jsonl in the output directory: set enabled to false"},
-      {"comet", "metrics go to metrics.jsonl in the output directory: set enabled to false"},
+      {"nebula", place},
+      {"datastates", place},
+      {"monitor_config",
+       "DeepSpeed reads no such section: its parts csv_monitor, tensorboard and wandb stand at the top level"},
+      {"comms_config", "DeepSpeed reads no such section: use comms_logger"},
+      {"autotuning_config", "DeepSpeed reads no such section: remove it"},
   };
   for (const auto& [name, use] : sections) {
     t.push_back(refused_key(section, name, "a section of DeepSpeed's", use));
+  }
+}
+
+// Of other kinds of parallelism, which one rank alone needs not; of DeepSpeed's inference.
+void add_refused_keys(std::vector<Key>& t) {
+  for (const char* name :
+       {"tensor_parallel_size", "pipeline_parallel_size", "model_parallel_size", "sequence_parallel_size",
+        "expert_parallel_size", "context_parallel_size", "autotp_size", "tp_size", "mp_size", "ep_size"}) {
+    t.push_back(refused_key(integer, name, "ranks that share a layer, a sequence or the experts",
+                            "this program is data parallel (ZeRO) only: set it to 1 or remove it")
+                    .or_null()
+                    .unless({0, 1, nullptr}));
+  }
+  for (const char* name : {"replace_with_kernel_inject", "kernel_inject", "enable_cuda_graph", "replace_method",
+                           "injection_policy", "max_out_tokens", "triangular_masking", "quant", "moe_experts"}) {
+    t.push_back(refused_key(anything, name, "of DeepSpeed's inference",
+                            "a key of DeepSpeed's inference, and this trains: remove it; zerotrain generate takes "
+                            "options on the command line")
+                    .unless({nullptr, false}));
   }
 }
 
@@ -129,6 +166,7 @@ void add_other_sections(std::vector<Key>& table) {
   add_switchable(table);
   add_silent_sections(table);
   add_refused(table);
+  add_refused_keys(table);
 }
 
 }  // namespace zt

@@ -80,33 +80,32 @@ void add_stage3(std::vector<Key>& t) {
   }
 }
 
+// On the CPU everything rests in the host's memory; what a GPU would have to give away is refused (check_offload).
 void add_offload(std::vector<Key>& t) {
   const std::string use =
-      "this version keeps everything in the rank's own memory: set it to \"none\" or remove the "
-      "section (more ranks or a higher stage lower the memory of each)";
-  const std::string old =
-      "this version keeps everything in the rank's own memory: set it to false or remove it "
-      "(more ranks or a higher stage lower the memory of each)";
-  const char* without = "nothing is offloaded";
+      "this version keeps everything in memory: set it to \"none\" or remove the section (more ranks or a higher stage "
+      "lower the memory of each)";
+  const char* without = "nothing is moved between memories";
   for (const auto* part : {"offload_param", "offload_optimizer"}) {
     const std::string name = part;
     t.push_back(used_key(section, zero + name, "where parameters or optimizer states rest"));
-    t.push_back(used_key(choice, zero + name + ".device", "none in this version")
+    t.push_back(used_key(choice, zero + name + ".device",
+                         "cpu: the host's memory, where everything rests anyway if device.type is cpu; on a GPU none")
                     .standard("none")
-                    .one_of({"none"})
-                    .refusing("cpu", use)
+                    .one_of({"none", "cpu"})
                     .refusing("nvme", use));
     add_notice(t, string, (name + ".nvme_path").c_str(), "directory on NVMe", without);
     t.back().or_null();
     for (const char* size : {"buffer_count", "buffer_size", "max_in_cpu"}) {
-      if (name == "offload_optimizer" && std::string(size) != "buffer_count") continue;
       add_notice(t, integer, (name + "." + size).c_str(), "of transfers", without);
       t.back().at_least(0);
     }
-    add_notice(t, boolean, (name + ".pin_memory").c_str(), "page-locked buffers", without);
-    t.back().unless({false});
+    for (const char* flag : {"pin_memory", "pipeline_read", "pipeline_write", "fast_init"}) {
+      add_notice(t, boolean, (name + "." + flag).c_str(), "of transfers", without);
+      t.back().unless({false});
+    }
   }
-  for (const char* name : {"pipeline_read", "pipeline_write", "fast_init", "super_offload", "pipeline"}) {
+  for (const char* name : {"super_offload", "pipeline"}) {
     add_notice(t, boolean, (std::string("offload_optimizer.") + name).c_str(), "of transfers", without);
     t.back().unless({false});
   }
@@ -114,9 +113,9 @@ void add_offload(std::vector<Key>& t) {
     add_notice(t, number, (std::string("offload_optimizer.") + name).c_str(), "share on the CPU", without);
     t.back().at_least(0).at_most(1);
   }
-  for (const char* name : {"cpu_offload", "cpu_offload_params", "cpu_offload_param"}) {
-    t.push_back(
-        refused_key(boolean, zero + name, "old form of offload_optimizer or offload_param", old).unless({false}));
+  t.push_back(old_form_key(zero + "cpu_offload", zero + "offload_optimizer.device", "cpu"));
+  for (const char* name : {"cpu_offload_params", "cpu_offload_param"}) {
+    t.push_back(old_form_key(zero + name, zero + "offload_param.device", "cpu"));
   }
   add_notice(t, boolean, "cpu_offload_use_pin_memory", "page-locked buffers", without);
   t.back().unless({false});
@@ -144,8 +143,8 @@ void add_others(std::vector<Key>& t) {
   const char* torch = "it concerns modules of PyTorch";
   t.push_back(refused_key(boolean, zero + "legacy_stage1", "an old stage 1", "there is one stage 1: remove it")
                   .unless({false}));
-  for (const char* name :
-       {"memory_efficient_linear", "override_module_apply", "log_trace_cache_warnings", "enable_sanity_checks"}) {
+  for (const char* name : {"memory_efficient_linear", "override_module_apply", "log_trace_cache_warnings",
+                           "enable_sanity_checks", "stage3_memory_efficient_linear"}) {
     add_notice(t, boolean, name, "of DeepSpeed's hooks", torch);
   }
   add_notice(t, boolean, "grad_hooks", "of DeepSpeed's hooks", torch);
@@ -153,11 +152,11 @@ void add_others(std::vector<Key>& t) {
   add_notice(t, boolean, "pipeline_loading_checkpoint", "ranks load in turn",
              "each rank reads what it holds through a small buffer");
   t.back().unless({false});
-  t.push_back(refused_key(boolean, zero + "save_muon_momentum_buffer_in_memory", "of Muon",
-                          "Muon is not in this version: set it to false or remove it")
-                  .unless({false}));
+  add_notice(t, boolean, "save_muon_momentum_buffer_in_memory", "of Muon", "momentum always rests in memory");
+  t.back().unless({false});
   t.push_back(refused_key(section, zero + "zenflow", "asynchronous offload",
-                          "offload is not in this version: remove the section")
+                          "an update that goes on during the next steps (ZenFlow) leads to other weights: remove the "
+                          "section")
                   .or_null());
 }
 

@@ -1,4 +1,4 @@
-// Old names of keys, and zero_optimization: true.
+// Old names of keys, old switches that stand for a value of another key, and zero_optimization: true.
 #include "config/keys.h"
 
 namespace zt {
@@ -22,10 +22,36 @@ void put(ConfigTree& tree, const std::string& path, Json value) {
   *node = std::move(value);
 }
 
+// Of a value that is no switch the check of the table tells.
+void replace_switch(ConfigTree& tree, const Key& key, Problems& problems, std::vector<std::string>& notices) {
+  const Json* found = tree.find(key.path);
+  if (found == nullptr || !(found->is_boolean() || found->is_null() || is_auto(*found))) return;
+  const Origin* origin = tree.origin_of(key.path);
+  const Origin from = origin == nullptr ? Origin{} : *origin;
+  const bool on = *take(tree, key.path) == true;
+  tree.erase_origins_below(key.path);
+  if (!on) return;
+  const std::string meant = "\"" + key.text + "\": " + key.stands_for->dump();
+  if (tree.find(key.text) != nullptr) {
+    problems.push_back({key.path, from.text, "an old form of " + meant + ", which is given too: remove one of them"});
+    return;
+  }
+  // A section that is switched off by null is no place for the new key.
+  const std::string section = key.text.substr(0, key.text.rfind('.'));
+  if (const Json* there = tree.find(section); section != key.text && there != nullptr && !there->is_object()) {
+    if (!there->is_null()) return;  // which is told of
+    take(tree, section);
+  }
+  notices.push_back(from.text + ": " + key.path + ": true is an old form of " + meant);
+  put(tree, key.text, *key.stands_for);
+  tree.origins[key.text] = {from.text, from.base, ""};
+}
+
 }  // namespace
 
 void replace_old_forms(ConfigTree& tree, Problems& problems, std::vector<std::string>& notices) {
   for (const Key& key : key_table()) {
+    if (key.kind == KeyKind::old_form) replace_switch(tree, key, problems, notices);
     if (key.kind != KeyKind::alias || tree.find(key.path) == nullptr) continue;
     const Origin* origin = tree.origin_of(key.path);
     const std::string where = origin == nullptr ? "" : origin->text;

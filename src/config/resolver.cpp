@@ -20,7 +20,8 @@ Resolver::Resolver(const ConfigTree& tree, int world_size, const ResolveOptions&
 }
 
 bool Resolver::applies(const Key& key) const {
-  if (key.kind == KeyKind::notice || key.kind == KeyKind::alias || key.type == KeyType::section) return false;
+  if (key.kind == KeyKind::notice || key.kind == KeyKind::alias || key.kind == KeyKind::old_form) return false;
+  if (key.type == KeyType::section) return false;
   if (key.kind == KeyKind::refused && !key.fallback) return false;
   const std::string selector = selector_of(key.path);
   if (selector.empty()) return true;
@@ -140,6 +141,22 @@ void Resolver::resolve_zero() {
   }
 }
 
+// "cpu" is where a run on the CPU has everything; a GPU would have to move it, which it does not.
+void Resolver::check_offload() {
+  for (const char* part : {"offload_optimizer", "offload_param"}) {
+    const std::string key = std::string("zero_optimization.") + part + ".device";
+    if (!known({key.c_str()}) || checked_.wrong.contains("device.type") || get<std::string>(key) != "cpu") continue;
+    const bool is_auto_device = holds_auto("device.type");
+    if (is_auto_device ? !options_.expects_gpu : get<std::string>("device.type") == "cpu") {
+      notice(key, "has no effect: on the CPU everything rests in the host's memory");
+    } else {
+      problem(key, "found \"cpu\", but on a GPU" + std::string(is_auto_device ? " (device.type is \"auto\")" : "") +
+                       " this version keeps everything in the GPU's memory: set it to \"none\" or remove the section "
+                       "(more ranks or a higher stage lower the memory of each), or set device.type to \"cpu\"");
+    }
+  }
+}
+
 void Resolver::tell_accumulation_order() {
   const std::string key = "training.gradient_accumulation_order";
   const std::string stage_key = "zero_optimization.stage";
@@ -218,6 +235,7 @@ void Resolver::resolve_rest() {
     notice("gradient_clipping", "0 by default, off (newer versions of DeepSpeed: 1.0)");
   }
   check_device();
+  check_offload();
   tell_accumulation_order();
   tell_idle_keys();
   if (is("model.type", "mlp") && known({"training.sample_prompt"}) &&

@@ -54,6 +54,7 @@ class Resolver {
   void resolve_cycle();
   void resolve_cycle_momentum();
   void resolve_zero();
+  void check_offload();
   void tell_accumulation_order();
   void resolve_guards();
   void check_report_delay();
