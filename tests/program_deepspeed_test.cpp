@@ -1,8 +1,9 @@
 // Configs that other people wrote for DeepSpeed, each laid over a tiny model: what becomes of it. The files belong to
 // others and are not in this repository: the test looks for them in the folder that ZEROTRAIN_DS_CONFIGS names, or in
 // shared/ds_configs beside the source folder, and says so where there is none. What is peculiar in them is held by
-// deepspeed_keys_test with configs of this project, which runs everywhere.
+// deepspeed_keys_test with configs of this project, which runs everywhere. And what DeepSpeed's reports leave.
 #include <cstdio>
+#include <map>
 #include <set>
 
 #include "program_support.h"
@@ -166,13 +167,13 @@ std::map<std::string, fs::path> configs_in(const fs::path& folder) {
   return files;
 }
 
-// The line before which the keys stand that a file has and DeepSpeed knows: each ignored one is named, once.
+// Each key that is ignored is named, by one rank alone.
 void check_notices_stand_once(const std::string& err) {
   std::set<std::string> seen;
   for (const std::string& line : lines_of(err)) {
     if (line.find(": has no effect") == std::string::npos) continue;
     CAPTURE(line);
-    CHECK(seen.insert(line).second);  // by one rank alone
+    CHECK(seen.insert(line).second);
   }
 }
 
@@ -210,4 +211,68 @@ TEST_CASE("DeepSpeed configs of other people train a tiny model or are refused w
     }
   }
   CHECK(tried.size() == files.size());
+}
+
+TEST_CASE("csv_monitor writes DeepSpeed's files, under one header also where a run goes on") {
+  const Workplace place;
+  const Arguments monitor = {"--set", "csv_monitor.enabled=true",      "--set", "csv_monitor.job_name=job",
+                             "--set", "training.checkpoint_interval=2"};
+  check_completes(place.run(monitor + fp16 + Arguments{"--set", "training.max_steps=4"}));
+  check_completes(place.run(monitor + fp16 + Arguments{"--resume"}));
+  const fs::path folder = place.file("run/csv_monitor/job");
+  const std::vector<std::pair<std::string, std::string>> curves = {
+      {"train_loss", "loss"}, {"lr", "learning_rate"}, {"loss_scale", "loss_scale"}};
+  for (const auto& [name, key] : curves) {
+    CAPTURE(name);
+    const std::vector<std::string> lines = lines_of(contents_of(folder / ("Train_Samples_" + name + ".csv")));
+    std::size_t number = 1;
+    REQUIRE(lines.size() == 7);
+    CHECK(lines.front() == "step," + name + "\r");
+    for (const Json& record : metrics_of(place.file("run"))) {
+      if (record.at("kind") != "train") continue;
+      const std::string start = std::to_string(record.at("samples").get<int>()) + ",";
+      REQUIRE(lines.at(number).starts_with(start));
+      CHECK(std::stod(lines.at(number).substr(start.size())) == record.at(key).get<double>());
+      ++number;
+    }
+    CHECK(number == 7);
+  }
+  // Elsewhere where it is asked for, and nothing of a scale in fp32.
+  check_completes(
+      place.run({"--overwrite", "--set", "csv_monitor.enabled=true", "--set", "csv_monitor.output_path=logs"}));
+  CHECK(fs::exists(place.file("logs/DeepSpeedJobName/Train_Samples_lr.csv")));
+  CHECK_FALSE(fs::exists(place.file("logs/DeepSpeedJobName/Train_Samples_loss_scale.csv")));
+  place.write("occupied", "a file");
+  check_fails(
+      place.run({"--overwrite", "--set", "csv_monitor.enabled=true", "--set", "csv_monitor.output_path=occupied"}), 1,
+      "csv_monitor.output_path");
+}
+
+TEST_CASE("breakdowns come with each progress line, the config's dump at the start") {
+  const Workplace place;
+  const ProgramResult plain = place.run({"--set", "steps_per_print=2"});
+  check_completes(plain);
+  for (const char* words : {"forward ", "resident at most", "dump_state"}) {
+    CHECK(plain.err.find(words) == std::string::npos);
+  }
+  const ProgramResult result =
+      place.run(Arguments{"--overwrite", "--set", "steps_per_print=2", "--set", "wall_clock_breakdown=true", "--set",
+                          "memory_breakdown=true", "--set", "dump_state=true"} +
+                ranks(2));
+  check_completes(result);
+  INFO(result.err);
+  const std::regex seconds(
+      R"(step [24]  a step: forward \d+\.\d\d ms, backward \d+\.\d\d ms, optimizer \d+\.\d\d ms; of these in collectives \d+\.\d\d ms; waiting for data \d+\.\d\d ms)");
+  const std::regex memory(
+      R"(step [24]  memory: parameters [\d.]+ k?B, gradients .*, workspace .*, resident at most .*MB)");
+  int seconds_lines = 0;
+  int memory_lines = 0;
+  for (const std::string& line : lines_of(result.err)) {
+    seconds_lines += std::regex_search(line, seconds) ? 1 : 0;
+    memory_lines += std::regex_search(line, memory) ? 1 : 0;
+  }
+  CHECK(seconds_lines == 2);
+  CHECK(memory_lines == 2);
+  CHECK(result.err.find("\"wall_clock_breakdown\": true") != std::string::npos);
+  CHECK(result.err.find("the resolved config (dump_state):") != std::string::npos);
 }

@@ -102,12 +102,12 @@ void add_rest(std::vector<Key>& t) {
                          "there is one implementation of Adam here"));
   t.push_back(used_key(integer, "steps_per_print", "steps between progress lines").standard(10).at_least(1));
   t.push_back(
-      used_key(boolean, "wall_clock_breakdown", "prints the seconds of forward, backward and step").standard(false));
-  t.push_back(notice_key(boolean, "memory_breakdown", "prints memory", "summary.json always holds memory by category")
-                  .unless({false}));
-  t.push_back(notice_key(boolean, "dump_state", "prints the config",
-                         "config.resolved.json is always written; --print-config prints it")
-                  .unless({false}));
+      used_key(boolean, "wall_clock_breakdown",
+               "with each progress line: where the time of a step went, forward, backward, optimizer, collectives")
+          .standard(false));
+  t.push_back(used_key(boolean, "memory_breakdown", "with each progress line: the memory of a rank by category")
+                  .standard(false));
+  t.push_back(used_key(boolean, "dump_state", "prints the resolved config at the start").standard(false));
   t.push_back(notice_key(string, "log_level", "of DeepSpeed's logger", "use --quiet or --verbose").or_null());
   t.push_back(notice_key(boolean, "dataloader_drop_last", "the last batch of an epoch",
                          "every step takes exactly train_batch_size samples"));

@@ -33,10 +33,6 @@ void add_switchable(std::vector<Key>& t) {
        "event files",
        "no event files are written: metrics.jsonl in the output directory holds the same",
        {{"output_path", string}, {"job_name", string}}},
-      {"csv_monitor",
-       "CSV files of losses",
-       "no CSV files are written: metrics.jsonl in the output directory holds the same",
-       {{"output_path", string}, {"job_name", string}}},
       {"flops_profiler",
        "counts operations",
        "summary.json always holds flops per second",
@@ -76,6 +72,16 @@ void add_switchable(std::vector<Key>& t) {
       t.push_back(row);
     }
   }
+}
+
+void add_csv_monitor(std::vector<Key>& t) {
+  t.push_back(used_key(section, "csv_monitor", "loss, learning rate and loss scale over samples, a CSV file for each"));
+  t.push_back(
+      used_key(boolean, "csv_monitor.enabled", "writes Train_Samples_train_loss.csv and its like").standard(false));
+  t.push_back(used_key(string, "csv_monitor.output_path",
+                       "the files lie in the folder job_name below it; empty: csv_monitor in training.output_dir")
+                  .standard(""));
+  t.push_back(used_key(string, "csv_monitor.job_name", "the folder's name").standard("DeepSpeedJobName"));
 }
 
 void add_silent_sections(std::vector<Key>& t) {
@@ -164,6 +170,7 @@ void add_refused_keys(std::vector<Key>& t) {
 void add_other_sections(std::vector<Key>& table) {
   add_activation_checkpointing(table);
   add_switchable(table);
+  add_csv_monitor(table);
   add_silent_sections(table);
   add_refused(table);
   add_refused_keys(table);

@@ -41,7 +41,8 @@ void append_step_line(std::string& out, const StepRecord& record) {
   line.end();
 }
 
-MetricsWriter::MetricsWriter(const std::string& path) : file_(path), ring_(capacity) {
+MetricsWriter::MetricsWriter(const std::string& path, std::unique_ptr<CsvMonitor> monitor)
+    : file_(path), monitor_(std::move(monitor)), ring_(capacity) {
   lines_.reserve(records_a_write * longest_line);
   thread_ = std::thread([this] { run(); });
 }
@@ -97,6 +98,10 @@ void MetricsWriter::write_pending() {
     lines_.clear();
     for (std::uint64_t number = first; number < end; ++number) append_step_line(lines_, ring_[number % capacity]);
     file_.append_lines(lines_);
+    if (monitor_) {
+      for (std::uint64_t number = first; number < end; ++number) monitor_->add(ring_[number % capacity]);
+      monitor_->write();
+    }
     written_.store(end, std::memory_order_release);
     progress_.add(1);
   }

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "core/files.h"
 #include "core/futex.h"
 #include "optim/update_gate.h"
+#include "train/csv_monitor.h"
 
 namespace zt {
 
@@ -31,8 +33,9 @@ void append_step_line(std::string& out, const StepRecord& record);
 
 class MetricsWriter {
  public:
-  explicit MetricsWriter(const std::string& path);  // appended to. RunError if it cannot be opened.
-  ~MetricsWriter();                                 // writes what is left, if it can be written
+  // Appended to. RunError if it cannot be opened. `monitor`, where there is one, gets the same records.
+  explicit MetricsWriter(const std::string& path, std::unique_ptr<CsvMonitor> monitor = nullptr);
+  ~MetricsWriter();  // writes what is left, if it can be written
   MetricsWriter(const MetricsWriter&) = delete;
   MetricsWriter& operator=(const MetricsWriter&) = delete;
 
@@ -55,8 +58,9 @@ class MetricsWriter {
   void wait_until_written(std::uint64_t count);
 
   LineFile file_;
-  std::vector<StepRecord> ring_;  // record number n is at n % capacity
-  std::string lines_;             // of the thread
+  std::unique_ptr<CsvMonitor> monitor_;  // null: none
+  std::vector<StepRecord> ring_;         // record number n is at n % capacity
+  std::string lines_;                    // of the thread
   alignas(64) std::atomic<std::uint64_t> appended_{0};
   alignas(64) std::atomic<std::uint64_t> written_{0};
   SleepWord calls_;     // grows when the thread is to look before its time

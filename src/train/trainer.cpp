@@ -27,6 +27,7 @@
 #include "train/sample.h"
 #include "train/session.h"
 #include "train/step_lines.h"
+#include "train/step_reports.h"
 #include "train/summary.h"
 #include "train/words.h"
 
@@ -73,6 +74,7 @@ class Trainer {
   std::unique_ptr<Compute> compute_;
   std::unique_ptr<Session> session_;
   Console console_;
+  StepReports reports_;
   std::unique_ptr<RunCheckpoints> checkpoints_;
   std::unique_ptr<MetricsWriter> metrics_;
   RunRecord record_;
@@ -92,6 +94,7 @@ Trainer::Trainer(ResolvedConfig config, const Dataset& dataset, Communicator& co
       neighbours_(find_neighbours(communicator)),
       level_(agree_on_instruction_set(communicator, config_.settings.device.instruction_set)),
       choice_(choose_compute(communicator, config_.settings.device, neighbours_)),
+      reports_(config_.json),
       early_stopping_(config_.settings.training.early_stopping) {
   int threads = config_.settings.device.threads;
   if (threads == 0) threads = std::max(1, allowed_core_count() / neighbours_.sharing_cores);
@@ -129,7 +132,8 @@ void Trainer::start() {
   const auto start_records = [&] {
     if (!first_rank()) return;
     console_ = Console(directory + "/train.log", options_.quiet, options_.verbose);
-    metrics_ = std::make_unique<MetricsWriter>(directory + "/metrics.jsonl");
+    const bool scales_loss = precision_preset(settings.precision.preset).scales_loss();
+    metrics_ = std::make_unique<MetricsWriter>(directory + "/metrics.jsonl", reports_.csv_monitor(scales_loss));
     if (options_.resume || options_.resume_point)
       metrics_->append_line(json_text(resume_record(options_, communicator_.size(), settings.zero.stage)));
     write_file_atomically(directory + "/config.resolved.json", config_.json.dump(2) + "\n");
@@ -184,6 +188,7 @@ void Trainer::say_start() {
                                              dataset_.description, dataset_.training->samples())) {
     console_.say(line);
   }
+  for (const std::string& line : reports_.at_start(config_.json)) console_.say(line);
   const int cores = allowed_core_count();
   if (settings.device.threads > cores) {
     console_.say("notice: device.threads is " + std::to_string(settings.device.threads) + ", this rank may run on " +
@@ -292,6 +297,7 @@ void Trainer::after_step(const StepOutcome& outcome) {
   if (decision.verdict == Verdict::skip) console_.say(skip_line(step, outcome, session_->scaler()));
   last_skip_reason_ = decision.reason;
   const double rate = static_cast<double>(session_->positions_per_step()) / seconds;
+  const bool is_due = settings.steps_per_print > 0 && step % settings.steps_per_print == 0;
   console_.progress({.step = step,
                      .steps = steps_to_run(),
                      .loss = outcome.loss,
@@ -300,7 +306,10 @@ void Trainer::after_step(const StepOutcome& outcome) {
                      .shows_scale = session_->scaler().scales(),
                      .rate = rate,
                      .rate_unit = settings.model.type == "gpt" ? "tokens" : "samples"},
-                    settings.steps_per_print > 0 && step % settings.steps_per_print == 0);
+                    is_due);
+  if (is_due && first_rank()) {
+    for (const std::string& line : reports_.after_step(*session_, compute_->device().ledger())) console_.say(line);
+  }
   if (decision.verdict == Verdict::fail) fail(outcome);
 }
 
