@@ -244,7 +244,7 @@ TEST_CASE("csv_monitor writes DeepSpeed's files, under one header also where a r
   CHECK_FALSE(fs::exists(place.file("logs/DeepSpeedJobName/Train_Samples_loss_scale.csv")));
   place.write("occupied", "a file");
   check_fails(
-      place.run({"--overwrite", "--set", "csv_monitor.enabled=true", "--set", "csv_monitor.output_path=occupied"}), 1,
+      place.run({"--overwrite", "--set", "csv_monitor.enabled=true", "--set", "csv_monitor.output_path=occupied"}), 2,
       "csv_monitor.output_path");
 }
 
