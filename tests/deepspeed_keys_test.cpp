@@ -274,7 +274,7 @@ TEST_CASE("old names and forms are understood, with the new one told") {
   check_accepted({
       {R"({"zero_optimization": true})", {"zero_optimization: true is an old form of \"stage\": 1"}},
       {R"({"zero_optimization": {"stage3_gather_fp16_weights_on_model_save": true, "max_reuse_distance": 0,
-           "param_persistence_threshold": 5, "gather_16bit_weights_on_model_save": null}})",
+           "param_persistence_threshold": 5}})",
        {}},
       {R"({"bfloat16": {"enabled": true}})", {"bfloat16 is an old name of bf16"}},
       {R"({"fp32_allreduce": true, "bf16": {"enabled": true}})",
@@ -405,6 +405,7 @@ TEST_CASE("what is promised and not done here is refused with what to use") {
        {"compression_training: weights are trained as they are", "remove the section"}},
       {R"({"curriculum_learning": {"enabled": true, "curriculum_type": "seqlen"}})",
        {"every sample has the whole length, model.n_positions"}},
+      {R"({"curriculum_learning": {"enabled": true, "schedule_config": {}}})", {"every sample has the whole length"}},
       {R"({"data_efficiency": {"enabled": true, "data_routing": {"enabled": true, "random_ltd": {"enabled": true}}}})",
        {"data_efficiency: every sample is whole"}},
       {R"({"elasticity": {"enabled": true, "max_train_batch_size": 2000}})", {"give the batch keys themselves"}},

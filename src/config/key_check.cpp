@@ -16,14 +16,14 @@ bool asks_for_nothing(const Json& section) {
   if (enabled != section.end() && is_off(*enabled)) return true;
   // compression_training: a part's switch lies one deeper.
   if (const auto shared = section.find("shared_parameters"); shared != section.end()) return asks_for_nothing(*shared);
-  bool has_parts = enabled == section.end();
+  // Where the section is on, a part with a switch of its own, that is off, has to say so.
+  const bool is_on = enabled != section.end();
+  bool has_parts = !is_on;
   for (const auto& [name, value] : section.items()) {
     if (value.is_object()) {
-      if (!asks_for_nothing(value)) return false;
+      if (!asks_for_nothing(value) || (is_on && !value.contains("enabled"))) return false;
       has_parts = true;
-    } else if (name.ends_with("_size") && value.is_number() && value <= 1) {
-      has_parts = true;
-    } else if (name != "enabled" && enabled == section.end() && !name.starts_with("_")) {
+    } else if (!is_on && !name.starts_with("_") && !(name.ends_with("_size") && value.is_number() && value <= 1)) {
       return false;
     }
   }

@@ -1,4 +1,6 @@
 // train_batch_size = train_micro_batch_size_per_gpu x gradient_accumulation_steps x ranks: any two give the third.
+#include <set>
+
 #include "config/resolver.h"
 
 namespace zt {
@@ -20,6 +22,18 @@ std::string nearest_multiples(std::int64_t number, std::int64_t unit) {
 
 // Whether the product is within the largest batch, without computing it: it may be beyond 64 bits.
 bool fits(std::int64_t a, std::int64_t b, std::int64_t ranks) { return a <= largest_batch / b / ranks; }
+
+// "config.json and ds_config.json": the files that say nothing of what is missing.
+std::string files_of(const ConfigTree& tree) {
+  std::set<std::string> files;
+  for (const auto& [path, origin] : tree.origins) {
+    const std::size_t line = origin.text.rfind(':');
+    if (line != std::string::npos) files.insert(origin.text.substr(0, line));
+  }
+  std::string text;
+  for (const std::string& file : files) text += (text.empty() ? "" : " and ") + file;
+  return text;
+}
 
 }  // namespace
 
@@ -79,7 +93,8 @@ void Resolver::resolve_batch() {
 
   if (train == 0 && micro == 0) {
     const bool has_auto = holds_auto(train_key) || holds_auto(micro_key) || holds_auto(steps_key);
-    problems_.push_back({train_key, where(steps != 0 ? steps_key : train_key),
+    const std::string place = where(steps != 0 ? steps_key : train_key);
+    problems_.push_back({train_key, place.empty() ? files_of(tree_) : place,
                          std::string(has_auto ? "no number given (\"auto\" counts as absent)" : "missing") +
                              (steps != 0 ? "; gradient_accumulation_steps alone is not enough" : "") +
                              ": give train_batch_size (samples of a step over all ranks) or "
