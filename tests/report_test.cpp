@@ -129,7 +129,7 @@ TEST_CASE("what is no run gets a sentence") {
 
 TEST_CASE("a summary that is none is left out, and the report says so") {
   const RunsFolder folder;
-  for (const std::string summary : {std::string("{"), std::string("[1]"), std::string(100000, '[')}) {
+  for (const std::string& summary : {std::string("{"), std::string("[1]"), std::string(100000, '[')}) {
     const zt::RecordedRun run = zt::read_run(folder.run("a", two_steps(), summary));
     CHECK(run.summary.is_null());
     REQUIRE_FALSE(run.remarks.empty());

@@ -13,6 +13,8 @@ namespace {
 // Beyond this the arithmetic of axes could overflow; such values are shown as not finite ones are.
 constexpr double largest_shown = 1e300;
 
+constexpr double margin_share = 0.04;  // of the range of values, above and below them
+
 double logarithm(double value, AxisScale scale) {
   return scale == AxisScale::log2 ? std::log2(value) : std::log10(value);
 }
@@ -82,10 +84,10 @@ Axis linear_axis(double smallest, double largest, bool from_zero, Unit unit, int
       largest += margin;
     }
   }
-  double step = round_step((largest - smallest) / std::max(1, most_ticks));
-  if (unit == Unit::whole) step = std::max(1.0, std::ceil(step));
-  axis.low = std::floor(smallest / step + 1e-6) * step;
-  axis.high = std::ceil(largest / step - 1e-6) * step;
+  const double range = largest - smallest;
+  const double step = round_step(range / std::max(1, most_ticks));
+  axis.low = from_zero && smallest == 0.0 ? 0.0 : smallest - margin_share * range;
+  axis.high = from_zero && largest == 0.0 ? 0.0 : largest + margin_share * range;
   add_linear_ticks(axis, step, unit);
   return axis;
 }
@@ -94,19 +96,20 @@ Axis logarithmic_axis(double smallest, double largest, AxisScale scale, Unit uni
   Axis axis;
   axis.scale = scale;
   const double base = scale == AxisScale::log2 ? 2.0 : 10.0;
-  const double low = std::floor(logarithm(smallest, scale) + 1e-9);
-  double high = std::ceil(logarithm(largest, scale) - 1e-9);
-  if (high <= low) high = low + 1.0;
+  const double range = std::max(1.0, logarithm(largest, scale) - logarithm(smallest, scale));
+  const double low = logarithm(smallest, scale) - margin_share * range;
+  const double high = logarithm(smallest, scale) + (1.0 + margin_share) * range;
   axis.low = std::pow(base, low);
   axis.high = std::pow(base, high);
   const double every = std::max(1.0, std::ceil((high - low) / std::max(1, most_ticks)));
-  for (double exponent = low; exponent <= high; exponent += every) {
-    const double value = std::pow(base, exponent);
-    axis.ticks.push_back({value, unit == Unit::power_of_two ? "2^" + fixed(exponent, 0) : significant(value, 3)});
-  }
-  if (axis.ticks.size() <= 2 && scale == AxisScale::log10) {
-    for (const double factor : {2.0, 5.0}) axis.ticks.push_back({factor * axis.low, significant(factor * axis.low, 3)});
-    std::sort(axis.ticks.begin(), axis.ticks.end(), [](const Tick& a, const Tick& b) { return a.value < b.value; });
+  // Few powers of ten: their doubles and fivefolds, too.
+  const bool between = scale == AxisScale::log10 && high - low < 2.5;
+  for (double exponent = std::floor(low / every) * every; exponent <= high; exponent += every) {
+    for (const double factor : {1.0, 2.0, 5.0}) {
+      const double value = factor * std::pow(base, exponent);
+      if ((factor > 1.0 && !between) || value < axis.low || value > axis.high) continue;
+      axis.ticks.push_back({value, unit == Unit::power_of_two ? "2^" + fixed(exponent, 0) : significant(value, 3)});
+    }
   }
   return axis;
 }

@@ -22,8 +22,8 @@ struct Axis {
   double place(double value) const;
 };
 
-// Round numbers around all that lies in [smallest, largest], at most about `most_ticks` of them. A logarithmic scale of
-// values that are not all above 0 becomes a linear one.
+// All that lies in [smallest, largest], with a little room, and round numbers among it, at most about `most_ticks`. A
+// logarithmic scale of values that are not all above 0 becomes a linear one.
 Axis make_axis(double smallest, double largest, AxisScale scale, Unit unit, int most_ticks);
 
 // Of steps: whole numbers, from the first to the last without a margin.

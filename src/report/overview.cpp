@@ -162,8 +162,8 @@ Section config_section(const std::vector<RecordedRun>& runs) {
 
 Contents make_contents(const std::vector<RecordedRun>& runs) {
   Contents contents;
-  contents.title = runs.size() == 1 ? "Training run " + runs.front().name
-                                    : "Training runs, " + std::to_string(runs.size()) + " of them";
+  contents.title =
+      runs.size() == 1 ? "Training run " + runs.front().name : std::to_string(runs.size()) + " training runs";
   for (const RecordedRun& run : runs) contents.runs.push_back(described(run));
   contents.verdict = equality_in_words(runs);
   contents.sections = {overview_section(runs),      curves_section(runs), memory_section(runs),

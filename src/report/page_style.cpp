@@ -38,7 +38,7 @@ a { color: var(--link); }
 nav ul { list-style: none; display: flex; flex-wrap: wrap; gap: 4px 20px; padding: 0; margin: 16px 0 0; }
 nav a { display: inline-block; padding: 4px 0; }
 .blocks { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 460px), 1fr)); gap: 18px; }
-.blocks details, .blocks .text, .blocks .remark, .blocks .scroll, #memory-by-rank, #step-time { grid-column: 1 / -1; }
+.blocks details, .blocks .text, .blocks .remark, .blocks .scroll, #loss, #memory-by-rank, #step-time { grid-column: 1 / -1; }
 .text { color: var(--soft); }
 .remark { background: var(--warn-ground); border-left: 4px solid var(--warn); border-radius: 4px; padding: 10px 14px;
   overflow-wrap: anywhere; }
@@ -48,6 +48,7 @@ figcaption p { color: var(--soft); font-size: 14px; margin-top: 2px; max-width: 
 .legend { list-style: none; display: flex; flex-wrap: wrap; gap: 2px 18px; padding: 0; margin: 10px 0 0; font-size: 14px; }
 .legend li { display: flex; align-items: center; gap: 7px; overflow-wrap: anywhere; }
 .legend svg { flex: none; }
+.hint { color: var(--soft); font-style: italic; }
 .area { padding: 16px 14px 42px 58px; }
 .bars { padding: 8px 72px 4px 58px; }
 .area svg { display: block; overflow: visible; }
@@ -66,28 +67,31 @@ figcaption p { color: var(--soft); font-size: 14px; margin-top: 2px; max-width: 
 .dash2 { stroke-dasharray: 3 4; }
 .dash3 { stroke-dasharray: 13 4 3 4; }
 .dash4 { stroke-dasharray: 6 3 2 3 2 3; }
-.wide1 { stroke-width: 4.4; } .wide2 { stroke-width: 6.8; } .wide3 { stroke-width: 9.2; }
+.shared { stroke-width: 2.6; }
 .evaluated { stroke-width: 1; stroke-dasharray: none; }
 .mark { fill: var(--c); stroke: var(--card); stroke-width: .22; stroke-dasharray: none; }
 .cross { fill: none; stroke: var(--ink); stroke-width: 1.6; }
 .level { fill: none; stroke: var(--soft); stroke-width: 1.5; stroke-dasharray: 5 4; }
 .formula { stroke: var(--ink); stroke-width: 2.5; }
+.halo { stroke: var(--card); stroke-width: 5; }
 .part { stroke: var(--edge); stroke-width: 1; }
 .alone { fill: var(--c); stroke: none; }
-.over { pointer-events: none; }
-.texture { fill: none; stroke: var(--texture); stroke-width: 1.6; stroke-linecap: round; }
+.stripes, .dots { stroke: var(--texture); pointer-events: none; }
+.stripes { stroke-dasharray: 1.2 3.8; stroke-dashoffset: -2; }
+.dots { stroke-dasharray: 0 5; stroke-dashoffset: -3; stroke-linecap: round; }
 .run0 { --c: var(--run0); } .run1 { --c: var(--run1); } .run2 { --c: var(--run2); } .run3 { --c: var(--run3); }
 .run4 { --c: var(--run4); } .run5 { --c: var(--run5); } .run6 { --c: var(--run6); } .run7 { --c: var(--run7); }
 .part0 { fill: var(--part0); } .part1 { fill: var(--part1); } .part2 { fill: var(--part2); } .part3 { fill: var(--part3); }
 .part4 { fill: var(--part4); } .part5 { fill: var(--part5); } .part6 { fill: var(--part6); }
 .scroll { overflow-x: auto; }
+.words tbody th { white-space: nowrap; }
 table { border-collapse: collapse; font-size: 14px; font-variant-numeric: tabular-nums; }
 caption { text-align: left; color: var(--soft); padding: 0 0 8px; }
 .unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 th, td { padding: 6px 14px; border-bottom: 1px solid var(--rule); vertical-align: top; text-align: left; }
 th:first-child, td:first-child { padding-left: 0; }
 thead th { font-weight: 600; border-bottom-color: var(--soft); overflow-wrap: anywhere; min-width: 9ch; }
-tbody th { font-weight: 400; color: var(--soft); white-space: nowrap; }
+tbody th { font-weight: 400; color: var(--soft); }
 .numbers td, .numbers thead th + th, .numbers thead td + th { text-align: right; }
 .words td { overflow-wrap: anywhere; font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: 13px; }
 details { min-width: 0; }
@@ -104,6 +108,9 @@ footer { color: var(--soft); font-size: 14px; margin-top: 44px; border-top: 1px 
   .area { padding-left: 48px; padding-right: 8px; }
   .bars { padding-right: 62px; }
   .group { margin-left: -48px; }
+  tbody th { min-width: 11ch; }
+  th, td { padding: 6px 9px; }
+  thead th { min-width: 7ch; }
 }
 @media print {
   :root { color-scheme: light; --ground: #ffffff; --card: #ffffff; --ink: #000000; --soft: #3c4048; --rule: #c4c4c0;

@@ -15,9 +15,11 @@ constexpr std::size_t run_colors = 8;  // with no common divisor, so that 40 run
 constexpr std::size_t run_dashes = 5;
 constexpr std::size_t part_colors = 7;
 
-std::string run_class(std::size_t run);  // "run2 dash2"
+std::string color_class(std::size_t run);  // "run2"
+std::string run_class(std::size_t run);    // "run2 dash2"
+std::string mark_of(std::size_t run);      // "#mark2"
 
-// Shapes and textures that the figures refer to; once in a page, before them.
+// Shapes that the figures refer to; once in a page, before them.
 void write_definitions(Markup& out);
 
 // `plot` with its legend; what a screen reader says is in the figure.

@@ -11,7 +11,7 @@ namespace zt {
 namespace {
 
 constexpr int bar_height = 18;  // pixels
-constexpr int thin_height = 7;
+constexpr int thin_height = 9;
 constexpr int gap = 7;
 
 std::string percent(double share) { return fixed(100.0 * share, 3) + "%"; }
@@ -24,18 +24,30 @@ double whole_of(const Bar& bar) {
 
 std::string part_class(std::size_t part) { return "part part" + std::to_string(part % part_colors); }
 
-const char* texture_of(std::size_t part) { return part % 3 == 1 ? "url(#lines)" : part % 3 == 2 ? "url(#dots)" : ""; }
+// Stripes on every second part and dots on every third, in place of colors for those who do not tell these apart. They
+// are dashes of a broad line: patterns would make printed pages large.
+void write_texture(Markup& out, std::size_t part, const std::string& x, double share_from, double share_to, int y,
+                   int height) {
+  const std::string end = percent(share_to);
+  const auto line = [&](const char* kind, const std::string& at, const std::string& width) {
+    out.empty("line", {{"class", kind}, {"x1", x}, {"x2", end}, {"y1", at}, {"y2", at}, {"stroke-width", width}});
+  };
+  if (!(share_to > share_from)) return;
+  if (part % 3 == 1) line("stripes", fixed(y + height / 2.0, 1), std::to_string(height));
+  if (part % 3 != 2) return;
+  if (height < 12) return line("dots", fixed(y + height / 2.0, 1), "1.8");
+  for (const double at : {0.27, 0.73}) line("dots", fixed(y + at * height, 1), "1.8");
+}
 
-void write_part(Markup& out, const std::string& name, const std::string& classes, std::string_view texture,
-                const std::string& x, const std::string& width, int y, int height) {
-  const std::string top = std::to_string(y);
-  const std::string tall = std::to_string(height);
-  out.open("rect", {{"class", classes}, {"x", x}, {"width", width}, {"y", top}, {"height", tall}});
+void write_part(Markup& out, const std::string& name, const std::string& classes, double from, double to, int y,
+                int height) {
+  out.open("rect", {{"class", classes},
+                    {"x", percent(from)},
+                    {"width", percent(to - from)},
+                    {"y", std::to_string(y)},
+                    {"height", std::to_string(height)}});
   out.element("title", {}, name);
   out.close();
-  if (!texture.empty()) {
-    out.empty("rect", {{"class", "over"}, {"fill", texture}, {"x", x}, {"width", width}, {"y", top}, {"height", tall}});
-  }
 }
 
 void write_bar(Markup& out, const BarPlot& plot, const BarGroup& group, const Bar& bar, const Axis& axis, int y) {
@@ -45,9 +57,11 @@ void write_bar(Markup& out, const BarPlot& plot, const BarGroup& group, const Ba
     const double value = bar.values[part];
     if (!(value > 0.0)) continue;
     const bool alone = plot.parts.size() == 1;
+    const double from = axis.place(begin);
+    const double to = axis.place(begin + value);
     write_part(out, plot.parts[part] + ": " + value_text(value, plot.unit),
-               alone ? "part " + run_class(group.run) + " alone" : part_class(part), alone ? "" : texture_of(part),
-               percent(axis.place(begin)), percent(axis.place(begin + value) - axis.place(begin)), y, height);
+               alone ? "part " + color_class(group.run) + " alone" : part_class(part), from, to, y, height);
+    if (!alone) write_texture(out, part, percent(from), from, to, y, height);
     begin += value;
   }
   const std::string middle = std::to_string(y + height / 2 + 4);
@@ -56,11 +70,10 @@ void write_bar(Markup& out, const BarPlot& plot, const BarGroup& group, const Ba
   if (bar.level) {
     end = std::max(end, *bar.level);
     const std::string at = percent(axis.place(*bar.level));
-    out.open("line", {{"class", "formula"},
-                      {"x1", at},
-                      {"x2", at},
-                      {"y1", std::to_string(y - 3)},
-                      {"y2", std::to_string(y + height + 3)}});
+    const std::string top = std::to_string(y - 3);
+    const std::string bottom = std::to_string(y + height + 3);
+    out.empty("line", {{"class", "halo"}, {"x1", at}, {"x2", at}, {"y1", top}, {"y2", bottom}});
+    out.open("line", {{"class", "formula"}, {"x1", at}, {"x2", at}, {"y1", top}, {"y2", bottom}});
     out.element("title", {}, plot.level_name + ": " + value_text(*bar.level, plot.unit));
     out.close();
   }
@@ -77,7 +90,8 @@ void write_legend(Markup& out, const BarPlot& plot) {
     if (!used) continue;
     out.open("li");
     out.open("svg", {{"class", "sample"}, {"width", "22"}, {"height", "14"}, {"aria-hidden", "true"}});
-    write_part(out, plot.parts[part], part_class(part), texture_of(part), "1", "20", 1, 12);
+    write_part(out, plot.parts[part], part_class(part), 0.0, 1.0, 1, 12);
+    write_texture(out, part, "0", 0.0, 1.0, 1, 12);
     out.close();
     out.text(plot.parts[part]);
     out.close();
@@ -138,7 +152,7 @@ void write_bar_plot(Markup& out, const BarPlot& plot) {
     }
     int y = 4;
     for (const Bar& bar : group.bars) {
-      if (bar.thin) y -= gap - 2;
+      if (bar.thin) y -= gap - 3;
       write_bar(out, plot, group, bar, axis, y);
       y += (bar.thin ? thin_height : bar_height) + gap;
     }

@@ -16,6 +16,7 @@ constexpr int height = 240;  // pixels, as all lengths here that are no percenta
 constexpr std::size_t most_evaluations = 48;
 constexpr std::size_t most_marks = 60;
 constexpr std::size_t most_rows = 12;
+constexpr int dash_of_shared = 9;
 
 std::string percent(double share) { return fixed(100.0 * share, 2) + "%"; }
 
@@ -25,20 +26,26 @@ std::string from_top(const Axis& axis, double value) {
   return percent(std::isfinite(place) ? 1.0 - std::clamp(place, 0.0, 1.0) : 0.0);
 }
 
-// How many of the lines behind this one have the same points: they are drawn over it, and it is so much wider.
-std::size_t same_behind(const std::vector<PlotLine>& lines, std::size_t index) {
+// Lines with the same points are drawn as one, in turn in the color of each: `place` of `lines` of them.
+struct Share {
+  std::size_t place = 0, lines = 1;
+};
+
+Share share_of(const std::vector<PlotLine>& lines, std::size_t index) {
   const auto equal = [](const PlotPoint& a, const PlotPoint& b) {
     return a.x == b.x && (a.y == b.y || (!std::isfinite(a.y) && !std::isfinite(b.y)));
   };
   const auto& points = lines[index].points;
-  std::size_t count = 0;
-  for (std::size_t other = index + 1; other < lines.size(); ++other) {
+  Share share;
+  for (std::size_t other = 0; other < lines.size(); ++other) {
     const auto& others = lines[other].points;
-    if (lines[other].dotted == lines[index].dotted &&
-        std::equal(points.begin(), points.end(), others.begin(), others.end(), equal))
-      ++count;
+    if (other == index || lines[other].dotted != lines[index].dotted ||
+        !std::equal(points.begin(), points.end(), others.begin(), others.end(), equal))
+      continue;
+    ++share.lines;
+    if (other < index) ++share.place;
   }
-  return std::min<std::size_t>(count, 3);
+  return share;
 }
 
 // "2^16" with a raised exponent.
@@ -79,10 +86,17 @@ void write_lines(Markup& out, const LinePlot& plot, const Axis& x, const Axis& y
     if (line.dotted && line.points.size() < 2) continue;
     const std::string path = path_of(thinned(line.points, x.low, x.high, columns), x, y);
     if (path.empty()) continue;
-    out.empty("path",
-              {{"class", "line " + run_class(line.run) + " wide" + std::to_string(same_behind(plot.lines, index)) +
-                             (line.dotted ? " evaluated" : "")},
-               {"d", path}});
+    const Share share = share_of(plot.lines, index);
+    if (share.lines == 1 || line.dotted) {
+      if (share.place > 0) continue;
+      out.empty("path", {{"class", "line " + run_class(line.run) + (line.dotted ? " evaluated" : "")}, {"d", path}});
+      continue;
+    }
+    const int gap = dash_of_shared * static_cast<int>(share.lines - 1);
+    out.empty("path", {{"class", "line shared " + color_class(line.run)},
+                       {"stroke-dasharray", std::to_string(dash_of_shared) + " " + std::to_string(gap)},
+                       {"stroke-dashoffset", std::to_string(-dash_of_shared * static_cast<int>(share.place))},
+                       {"d", path}});
   }
   out.close();
 }
@@ -91,13 +105,13 @@ void write_marks(Markup& out, const LinePlot& plot, const Axis& x, const Axis& y
   for (std::size_t index = 0; index < plot.lines.size(); ++index) {
     const PlotLine& line = plot.lines[index];
     if (!line.dotted) continue;
-    const std::string shape =
-        "#mark" + std::to_string(line.run % run_dashes) + "-" + std::to_string(same_behind(plot.lines, index));
-    for (const PlotPoint& point : thinned_marks(line.points, x.low, x.high, most_evaluations)) {
-      out.empty("use", {{"class", "mark " + run_class(line.run)},
-                        {"href", shape},
-                        {"x", percent(x.place(point.x))},
-                        {"y", from_top(y, point.y)}});
+    const Share share = share_of(plot.lines, index);
+    const auto points = thinned_marks(line.points, x.low, x.high, most_evaluations);
+    for (std::size_t i = share.place; i < points.size(); i += share.lines) {
+      out.empty("use", {{"class", "mark " + color_class(line.run)},
+                        {"href", mark_of(line.run)},
+                        {"x", percent(x.place(points[i].x))},
+                        {"y", from_top(y, points[i].y)}});
     }
   }
   for (const PlotMarks& marks : plot.marks) {
@@ -142,6 +156,11 @@ void write_legend(Markup& out, const LinePlot& plot) {
   }
   if (!plot.marks.empty()) write_legend_entry(out, "cross", "#cross", plot.marks_name);
   for (const PlotLevel& level : plot.levels) write_legend_entry(out, "level", "", level.name);
+  for (std::size_t index = 0; index < plot.lines.size(); ++index) {
+    if (share_of(plot.lines, index).lines == 1) continue;
+    out.element("li", {{"class", "hint"}}, "equal lines are one line, in turn in each color");
+    break;
+  }
   out.close();
 }
 
@@ -237,7 +256,7 @@ Table values_table(const LinePlot& plot) {
 
 void write_line_plot(Markup& out, const LinePlot& plot) {
   const Axis x = step_axis(plot, 5);
-  const Axis y = value_axis(plot, 5);
+  const Axis y = value_axis(plot, 6);
   write_legend(out, plot);
   out.open("div", {{"class", "area"}});
   out.open("svg",
