@@ -4,7 +4,7 @@
 #
 #   scripts/report_axe.sh axe.min.js PAGE.html      (axe.min.js is in npm's axe-core and in PyPI's axe-playwright-python)
 #
-# CHROMIUM names the browser (Debian: apt-get install chromium).
+# CHROMIUM names the browser (Debian: apt-get install chromium), WAIT the milliseconds that it may take (240000).
 set -euo pipefail
 
 [ $# -eq 2 ] || { sed -n '2,7p' "${BASH_SOURCE[0]}" | cut -c3- >&2; exit 2; }
@@ -38,9 +38,9 @@ status=0
 for scheme in 1 0; do
   timeout 400 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run \
     --user-data-dir="$profile/browser" --blink-settings=preferredColorScheme=$scheme --window-size=1280,900 \
-    --timeout=${WAIT:-120000} --dump-dom "file://$profile/page.html" 2>"$profile/log" >"$profile/dom" || { cat "$profile/log" >&2; exit 1; }
+    --timeout="${WAIT:-240000}" --dump-dom "file://$profile/page.html" 2>"$profile/log" >"$profile/dom" || { cat "$profile/log" >&2; exit 1; }
   [ "$scheme" = 1 ] && echo "light:" || echo "dark:"
-  found=$(sed -n '/<pre>axe /,/<\/pre>/p' "$profile/dom" | sed 's/.*<pre>//; s/<\/pre>.*//')
+  found=$(sed -n '/<pre>axe /,/<\/pre>/p' "$profile/dom" | sed 's/.*<pre>//; s/<\/pre>.*//; s/&lt;/</g; s/&gt;/>/g; s/&amp;/\&/g')
   [ -n "$found" ] || { echo "report_axe: the checker did not finish" >&2; exit 1; }
   printf '%s\n' "$found"
   if grep -q '^violated' <<<"$found"; then status=1; fi

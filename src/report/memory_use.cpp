@@ -13,7 +13,8 @@ namespace {
 constexpr std::array<const char*, 7> categories = {"parameters",    "gradients", "optimizer", "activations",
                                                    "communication", "data",      "workspace"};
 constexpr std::size_t model_states = 3;  // the first of them
-constexpr std::size_t ranks_shown = 8;
+constexpr std::size_t ranks_shown = 8;   // as bars, of a run
+constexpr std::size_t rows_shown = 256;  // of the table
 
 std::vector<double> bytes_of(const nlohmann::ordered_json& entry) {
   std::vector<double> bytes;
@@ -80,6 +81,7 @@ Section memory_section(const std::vector<RecordedRun>& runs) {
   table.head.insert(table.head.end(), categories.begin(), categories.end());
   for (const char* name : {"model states", "by formula", "peak resident"}) table.head.emplace_back(name);
   std::vector<std::string> plans;
+  std::size_t of_all_runs = 0;
   for (std::size_t index = 0; index < runs.size(); ++index) {
     const RecordedRun& run = runs[index];
     const auto* ranks = ranks_of(run);
@@ -91,11 +93,15 @@ Section memory_section(const std::vector<RecordedRun>& runs) {
       const auto bytes = bytes_of(rank);
       as_planned = as_planned && bytes == bytes_of(*planned);
       const auto number = find_number(rank, "rank");
-      if (table.rows.size() < 64)
+      ++of_all_runs;
+      if (table.rows.size() < rows_shown)
         table.rows.push_back(row_of(run.name + ", rank " + (number ? fixed(*number, 0) : "?"), bytes,
                                     find_number(rank, "peak_resident").value_or(0.0), formula_bytes(run)));
     }
     if (as_planned) plans.push_back(run.name);
+  }
+  if (of_all_runs > rows_shown) {
+    table.title = "Memory of the first " + std::to_string(rows_shown) + " of " + std::to_string(of_all_runs) + " ranks";
   }
   if (plot.groups.empty()) {
     section.blocks.emplace_back(Paragraph{"No summary says how memory was used."});

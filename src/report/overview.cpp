@@ -33,6 +33,15 @@ std::string status_text(const RecordedRun& run) {
   return status.empty() ? "no summary" : status;
 }
 
+// A page must not become large by one value: a list of thousands of names, say.
+std::string cut(std::string text, std::size_t most) {
+  if (text.size() <= most) return text;
+  return text.substr(0, most) + " ... (" + std::to_string(text.size() - most) + " more bytes)";
+}
+
+constexpr std::size_t longest_value = 400;
+constexpr std::size_t longest_config = 200000;
+
 std::string loss_text(double loss) { return std::isfinite(loss) ? significant(loss, 9) : "not finite"; }
 
 std::string batch_text(const RecordedRun& run) {
@@ -145,7 +154,8 @@ Section config_section(const std::vector<RecordedRun>& runs) {
       std::vector<std::string> row = {path};
       for (const RecordedRun& run : runs) {
         const Json* value = run.config.is_object() ? find_value(run.config, path) : nullptr;
-        row.push_back(value == nullptr ? (run.config.is_object() ? "(missing)" : "-") : json_text(*value));
+        row.push_back(value == nullptr ? (run.config.is_object() ? "(missing)" : "-")
+                                       : cut(json_text(*value), longest_value));
       }
       table.rows.push_back(std::move(row));
     }
@@ -156,7 +166,7 @@ Section config_section(const std::vector<RecordedRun>& runs) {
     }
   }
   section.blocks.emplace_back(Listing{(runs.size() > 1 ? "The whole config of " : "The config of ") + first->name,
-                                      json_text(first->config, 2)});
+                                      cut(json_text(first->config, 2), longest_config)});
   return section;
 }
 

@@ -200,7 +200,8 @@ RecordedRun read_run(const std::string& path) {
     directory = directory.has_parent_path() ? directory.parent_path() : fs::path(".");
   }
   run.path = directory.string();
-  run.name = last_parts(fs::absolute(directory).lexically_normal() / "", 1);
+  const fs::path place = fs::absolute(directory).lexically_normal();
+  run.name = last_parts(place.has_filename() ? place : place.parent_path(), 1);
   if (!fs::exists(directory / "metrics.jsonl", error)) {
     throw UserError(
         run.path + " is no run: it has no metrics.jsonl" +

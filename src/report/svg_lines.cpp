@@ -217,7 +217,7 @@ std::string in_words(const LinePlot& plot) {
     words += ".";
   }
   for (const PlotMarks& marks : plot.marks) {
-    words += " " + std::to_string(marks.points.size()) + " times " + plot.marks_name + ", first at step " +
+    words += " " + plot.marks_name + ": " + std::to_string(marks.points.size()) + ", first at step " +
              fixed(marks.points.front().x, 0) + ".";
   }
   return words;
