@@ -135,6 +135,16 @@ TEST_CASE("a summary that is none is left out, and the report says so") {
     REQUIRE_FALSE(run.remarks.empty());
     CHECK(contains(run.remarks[0], "summary.json"));
   }
+  // Numbers that no machine has.
+  const auto absurd = zt::read_runs({folder.run("absurd", step_line(1, "4.0"), R"({"steps": {"attempted": 1},
+      "model": {"parameters": 1e300}, "memory": {"formula_bytes_per_parameter": 1e300, "ranks": [{"rank": -1e99,
+      "parameters": 1.7e308, "gradients": 1.7e308, "optimizer": -5}]}, "seconds": {"train": 1e308, "forward": -1e308},
+      "communication": {"elements_per_parameter_and_step": 1e308, "paper": 1e308, "all_gather": {"bytes": 1e308}}})")});
+  const std::string page = zt::html_page(zt::make_contents(absurd), "zerotrain");
+  CHECK(problems_of(page).empty());
+  CHECK_FALSE(contains(page, "nan%"));
+  CHECK_FALSE(contains(page, "inf%"));
+  CHECK_FALSE(zt::text_report(zt::make_contents(absurd)).empty());
   // Members of other types than a run writes.
   const auto odd = zt::read_runs({folder.run("odd", two_steps(), R"({"memory": 5, "steps": [], "run": {"stage": "x"},
       "communication": {"elements_per_parameter_and_step": "much"}, "seconds": null, "status": 7})")});
@@ -327,7 +337,9 @@ TEST_CASE("runs of one step, and runs without one finite loss, have a page and a
   for (const std::string& metrics :
        {step_line(1, "4.0"), step_line(5, "null", R"(, "not_finite": "inf")"),
         step_line(1, "null", R"(, "not_finite": "nan")") + step_line(2, "null", R"(, "not_finite": "nan")"),
-        step_line(1, "1e308") + step_line(2, "-1e308"), step_line(1, "0.0") + step_line(2, "0.0")}) {
+        step_line(1, "1e308") + step_line(2, "-1e308"), step_line(1, "0.0") + step_line(2, "0.0"),
+        R"({"kind": "train", "step": 9000000000000000000, "loss": 1.0, "learning_rate": -1e300})"
+        "\n"}) {
     const auto runs = zt::read_runs({folder.run("a", metrics)});
     const std::string page = zt::html_page(zt::make_contents(runs), "zerotrain");
     CHECK(problems_of(page) == std::vector<std::string>{});

@@ -136,7 +136,7 @@ Axis make_axis(double smallest, double largest, AxisScale scale, Unit unit, int 
 Axis make_step_axis(double first, double last, int most_ticks) {
   Axis axis;
   axis.low = first;
-  axis.high = last > first ? last : first + 1.0;
+  axis.high = last > first ? last : first + std::max(1.0, std::abs(first) * 1e-9);
   add_linear_ticks(axis, std::max(1.0, std::ceil(round_step((axis.high - axis.low) / std::max(1, most_ticks)))),
                    Unit::whole);
   if (last <= first) axis.ticks = {{first, tick_text(first, 1.0, Unit::whole)}};

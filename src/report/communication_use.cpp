@@ -54,7 +54,7 @@ Section communication_section(const std::vector<RecordedRun>& runs) {
     const auto steps = static_cast<double>(std::max<std::int64_t>(1, steps_of_summary(run)));
     Bar bar{.name = ""};
     for (const char* kind : kinds) {
-      bar.values.push_back(std::max(0.0, value_of(run, kind, "bytes") / steps));
+      bar.values.push_back(bar_value(value_of(run, kind, "bytes") / steps));
       any = any || bar.values.back() > 0.0;
       if (value_of(run, kind, "calls") == 0.0) continue;
       table.rows.push_back({run.name + ", " + spaced(kind), fixed(value_of(run, kind, "calls"), 0),
@@ -66,7 +66,9 @@ Section communication_section(const std::vector<RecordedRun>& runs) {
     elements.groups.push_back(
         {.run = index,
          .name = run.name + ": " + words_of(*counted, find_number(run.summary, "communication.planned"), paper),
-         .bars = {{.name = "", .values = {std::max(0.0, *counted)}, .level = paper}}});
+         .bars = {{.name = "",
+                   .values = {bar_value(*counted)},
+                   .level = paper ? std::optional(bar_value(*paper)) : std::nullopt}}});
   }
   if (!any) {
     section.blocks.emplace_back(

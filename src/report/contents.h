@@ -1,6 +1,7 @@
 // What a report says, before it is written as a page (html_page.h) or as text (text_report.h).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -46,6 +47,9 @@ struct LinePlot {
   std::string marks_name{};  // "skipped step"
   std::vector<PlotLevel> levels{};
 };
+
+// What the length of a bar may stand for: a file may hold any number, a figure needs one that can be added up.
+inline double bar_value(double value) { return value > 0.0 ? std::min(value, 1e18) : 0.0; }
 
 struct Bar {
   std::string name{};             // "rank 0"

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/json.h"
 #include "report/axis.h"
 #include "report/contents.h"
 #include "train/words.h"
@@ -18,7 +19,7 @@ constexpr std::size_t rows_shown = 256;  // of the table
 
 std::vector<double> bytes_of(const nlohmann::ordered_json& entry) {
   std::vector<double> bytes;
-  for (const char* category : categories) bytes.push_back(std::max(0.0, find_number(entry, category).value_or(0.0)));
+  for (const char* category : categories) bytes.push_back(bar_value(find_number(entry, category).value_or(0.0)));
   return bytes;
 }
 
@@ -37,7 +38,7 @@ std::optional<double> formula_bytes(const RecordedRun& run) {
   const auto per_parameter = find_number(run.summary, "memory.formula_bytes_per_parameter");
   const auto parameters = find_number(run.summary, "model.parameters");
   if (!per_parameter || !parameters) return std::nullopt;
-  return *per_parameter * *parameters;
+  return bar_value(*per_parameter * *parameters);
 }
 
 BarGroup group_of(const RecordedRun& run, std::size_t index) {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "config/difference.h"
+#include "core/json.h"
 #include "core/json_text.h"
 #include "report/axis.h"
 #include "report/contents.h"

@@ -34,7 +34,7 @@ Section time_section(const std::vector<RecordedRun>& runs) {
     const auto train = find_number(run.summary, "seconds.train");
     const std::int64_t steps = steps_of_summary(run);
     if (!train || steps <= 0) continue;
-    const auto of_a_step = [&](double seconds) { return std::max(0.0, seconds / static_cast<double>(steps)); };
+    const auto of_a_step = [&](double seconds) { return bar_value(seconds / static_cast<double>(steps)); };
     Bar whole{.name = "step"};
     double known = 0.0;
     for (const char* phase : phases) {
