@@ -6,9 +6,10 @@ using namespace zt::test;
 
 TEST_CASE("four stages have one curve, and the report of the runs says so") {
   const Workplace place;
+  const auto to = [](const std::string& run) { return Arguments{"--config", "config.json", "--output", run}; };
   for (const int number : {0, 1, 2, 3})
-    check_completes(place.run(ranks(2) + stage(number) + Arguments{"--output", "stage" + std::to_string(number)}));
-  check_completes(place.run(fp16 + Arguments{"--output", "fp16"}));
+    check_completes(place.run_with(to("stage" + std::to_string(number)) + ranks(2) + stage(number)));
+  check_completes(place.run_with(to("fp16") + fp16));
   const Arguments runs = {"stage0", "stage1", "stage2", "stage3", "fp16"};
 
   const ProgramResult page = place.run_with(Arguments{"report", "--output", "all.html"} + runs);

@@ -338,8 +338,7 @@ TEST_CASE("runs of one step, and runs without one finite loss, have a page and a
        {step_line(1, "4.0"), step_line(5, "null", R"(, "not_finite": "inf")"),
         step_line(1, "null", R"(, "not_finite": "nan")") + step_line(2, "null", R"(, "not_finite": "nan")"),
         step_line(1, "1e308") + step_line(2, "-1e308"), step_line(1, "0.0") + step_line(2, "0.0"),
-        R"({"kind": "train", "step": 9000000000000000000, "loss": 1.0, "learning_rate": -1e300})"
-        "\n"}) {
+        std::string(R"({"kind": "train", "step": 9000000000000000000, "loss": 1.0, "learning_rate": -1e300})")}) {
     const auto runs = zt::read_runs({folder.run("a", metrics)});
     const std::string page = zt::html_page(zt::make_contents(runs), "zerotrain");
     CHECK(problems_of(page) == std::vector<std::string>{});

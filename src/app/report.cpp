@@ -45,7 +45,7 @@ int report(int argc, const char* const* argv) {
   std::vector<std::string> paths;
   std::string output;
   bool text = false;
-  app.add_option("runs", paths, "Directories of runs")->type_name("RUN ...")->required();
+  app.add_option("runs", paths, "Directories of runs")->type_name("RUN")->required();
   app.add_option("--output", output, "The page (default: report.html in the run's directory, of several runs here)")
       ->type_name("FILE");
   app.add_flag("--text", text,
