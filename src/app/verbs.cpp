@@ -15,6 +15,7 @@ std::span<const Verb> verbs() {
       Verb{"evaluate", "a checkpoint's loss on validation data", evaluate},
       Verb{"inspect", "what a checkpoint holds, and whether it is whole", inspect},
       Verb{"replay", "one step of a run again, to the bit, in one process", replay},
+      Verb{"report", "what runs did, as one HTML page with figures or as text", report},
       Verb{"export", "writes weights in another program's format: Hugging Face, llm.c", export_weights},
       Verb{"import", "makes a checkpoint of another program's weights", import_weights},
       Verb{"tokenize", "token files from text, or a vocabulary trained on it", tokenize},

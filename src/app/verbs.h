@@ -24,6 +24,7 @@ int compare(int argc, const char* const* argv);
 int evaluate(int argc, const char* const* argv);
 int generate(int argc, const char* const* argv);
 int inspect(int argc, const char* const* argv);
+int report(int argc, const char* const* argv);
 int replay(int argc, const char* const* argv);
 int export_weights(int argc, const char* const* argv);  // export_import.cpp
 int import_weights(int argc, const char* const* argv);
