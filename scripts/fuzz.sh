@@ -4,7 +4,7 @@
 #   scripts/fuzz.sh [--seconds N] [--new-inputs] [NAME...]      scripts/fuzz.sh --seconds 300 safetensors
 #
 # A target is tests/fuzz/NAME_fuzz.cpp; lines "// sources:" at its head name the sources that it is linked with, under src/,
-# and "// libraries:" system libraries.
+# "// libraries:" system libraries, and "// dictionary:" words for libFuzzer, tests/fuzz/NAME.dict.
 # It starts from tests/fuzz/corpus/NAME; --new-inputs adds what reaches new code to that folder, made as small as can be.
 # N seconds each, 60 unless said otherwise; 0 only runs the corpus. Needs clang++ with its runtime (Debian: clang).
 # Prints runs and seconds of each; ends with 1 at the first input that is not refused with a sentence, and leaves it in the
@@ -39,15 +39,28 @@ fi
 launcher=()
 if command -v ccache >/dev/null; then launcher=(ccache); fi
 sanitizers=-fsanitize=address,undefined
-flags=(-std=c++20 -O1 -g1 -fsanitize=fuzzer-no-link "$sanitizers" -fno-sanitize-recover=all -I"$root/src"
+flags=(-std=c++20 -g1 -fsanitize=fuzzer-no-link "$sanitizers" -fno-sanitize-recover=all -I"$root/src"
   -I"$root/tests/fuzz" -DZEROTRAIN_SOURCE_DIR="\"$root\"")
 
-# object SOURCE: compiles it where that is still to be done, and prints the name of the result.
+# is_old OUT SOURCE: it is not there, or older than its source or any header.
+is_old() {
+  [ ! -e "$1" ] || [ -n "$(find "$root/src" "$root/tests/fuzz" \( -name '*.h' -o -path "$2" \) -newer "$1" -print -quit)" ]
+}
+
+# object SOURCE: compiles it where that is still to be done, and prints the name of the result. What reads JSON takes half
+# a minute each when the JSON library is optimized under sanitizers, and a second without, its header compiled before.
 object() {
-  local source=$1 out
+  local source=$1 out header=$build/objects/json.pch
   out=$build/objects/$(tr / _ <<<"${source#"$root"/}").o
-  if [ ! -e "$out" ] || [ -n "$(find "$root/src" "$root/tests/fuzz" \( -name '*.h' -o -path "$source" \) -newer "$out" -print -quit)" ]; then
-    "${launcher[@]}" "$compiler" "${flags[@]}" -c "$source" -o "$out"
+  if is_old "$out" "$source"; then
+    if ! grep -qi json "$source"; then
+      "${launcher[@]}" "$compiler" "${flags[@]}" -O1 -c "$source" -o "$out"
+    else
+      if is_old "$header" "$root/src/core/json.h"; then
+        "$compiler" "${flags[@]}" -O0 -x c++-header "$root/src/core/json.h" -o "$header"
+      fi
+      "$compiler" "${flags[@]}" -O0 -include-pch "$header" -c "$source" -o "$out"
+    fi
   fi
   printf '%s\n' "$out"
 }
@@ -64,12 +77,13 @@ for name in "${names[@]}"; do
   for source in "${sources[@]}"; do objects+=("$(object "$root/src/$source.cpp")"); done
   mapfile -t libraries < <(listed libraries "$target" | sed 's/^/-l/')
   "$compiler" -fsanitize=fuzzer "$sanitizers" "${objects[@]}" "${libraries[@]}" -o "$build/$name"
+  mapfile -t words < <(listed dictionary "$target" | sed "s|.*|-dict=$root/tests/fuzz/&.dict|")
   corpus=$root/tests/fuzz/corpus/$name work=$build/corpus/$name
   mkdir -p "$work" "$build/failures"
   limit=(-max_total_time="$seconds")
   if [ "$seconds" = 0 ]; then limit=(-runs=0); fi
   log=$build/$name.log status=0
-  (cd "$build" && "./$name" "${limit[@]}" -timeout=20 -rss_limit_mb=1024 -malloc_limit_mb=512 -max_len=20000 \
+  (cd "$build" && "./$name" "${limit[@]}" "${words[@]}" -timeout=20 -rss_limit_mb=1024 -malloc_limit_mb=512 -max_len=20000 \
     -print_final_stats=1 -artifact_prefix="failures/$name-" "$work" "$corpus") >"$log" 2>&1 || status=$?
   if [ $status -ne 0 ]; then
     tail -n 40 "$log" >&2

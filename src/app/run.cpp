@@ -21,6 +21,7 @@
 #include "config/model_section.h"
 #include "config/resolve.h"
 #include "config/resolve_again.h"
+#include "core/available_memory.h"
 #include "core/errors.h"
 #include "core/process.h"
 #include "data/source.h"

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* one_file = "model.safetensors";
 constexpr const char* index_file = "model.safetensors.index.json";
-constexpr std::int64_t largest_config = 16 << 20, largest_index = 256 << 20;  // bytes
+constexpr std::int64_t largest_config = 16 << 20, largest_index = 64 << 20;  // bytes
 
 // Buffers with the causal mask, which older versions of the library stored.
 bool is_mask(const std::string& name) { return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias"); }
@@ -39,9 +39,10 @@ class HuggingfaceSource final : public WeightSource {
         end->get<std::uint64_t>() < static_cast<std::uint64_t>(model_.gpt.vocab_size)) {
       end_of_text_ = end->get<std::int64_t>();
     }
-    tensors_ = tensors_of(gpt_units(model_.gpt).units);
     try {
       open_files(entry);
+      check_layers(config_path);
+      tensors_ = tensors_of(gpt_units(model_.gpt).units);
       find_tensors();
       check_the_rest();
     } catch (const RunError& error) {
@@ -114,6 +115,16 @@ class HuggingfaceSource final : public WeightSource {
                         shown(tensor, 120) + "\" is missing, and the index says that it is there");
       }
     }
+  }
+
+  // Before a list is made of the tensors that a config announces.
+  void check_layers(const std::string& config_path) const {
+    std::size_t stored = 0;
+    for (const auto& file : files_) stored += file->tensors().size();
+    if (static_cast<std::uint64_t>(model_.gpt.n_layer) <= stored) return;
+    throw UserError(shown_path(config_path) + ": n_layer is " + std::to_string(model_.gpt.n_layer) +
+                    ", and the files beside it hold " + counted(static_cast<std::int64_t>(stored), "tensor") +
+                    " in all: they belong to another config.json");
   }
 
   Place find(const std::string& name) const {

@@ -1,8 +1,11 @@
 #include "checkpoint/json_file.h"
 
+#include <limits>
+
 #include "checkpoint/file_access.h"
 #include "core/errors.h"
 #include "core/json.h"
+#include "core/json_bounds.h"
 #include "data/message_text.h"
 
 namespace zt {
@@ -20,6 +23,9 @@ nlohmann::json read_json_object(const std::string& path, std::int64_t most_bytes
   } catch (const RunError& error) {
     throw UserError(error.what());
   }
+  const JsonBounds bounds{.most_names = std::numeric_limits<std::size_t>::max()};  // an index names every tensor
+  if (const std::string beyond = beyond_json_bounds(text, bounds); !beyond.empty())
+    throw UserError(shown_path(path) + " " + beyond + ", as no file of its kind is");
   try {
     nlohmann::json value = nlohmann::json::parse(text);
     if (!value.is_object()) throw UserError(shown_path(path) + " holds no JSON object");

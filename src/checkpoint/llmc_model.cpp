@@ -79,6 +79,7 @@ class LlmcModel final : public WeightSource {
     }
     type_ = header[1] == version_of_fp32 ? DType::f32 : DType::bf16;
     model_ = settings_of(header, path);
+    check_size(header[7]);
     tensors_ = tensors_of(gpt_units(model_.gpt).units);
     find_tensors(header[7]);
   }
@@ -94,25 +95,30 @@ class LlmcModel final : public WeightSource {
   }
 
  private:
+  // Before a list is made of the tensors that a header announces. No product here comes near 2^63: layers are the most,
+  // 10^4 * 12 * 2^40 elements.
+  void check_size(std::int64_t padded_vocabulary) const {
+    const GptSettings& gpt = model_.gpt;
+    const std::int64_t C = gpt.n_embd;
+    const std::int64_t elements =
+        (padded_vocabulary + gpt.n_positions) * C + gpt.n_layer * (12 * C * C + 13 * C) + 2 * C;
+    const std::int64_t bytes = header_bytes + elements * static_cast<std::int64_t>(size_of(type_));
+    if (bytes == file_.bytes()) return;
+    throw UserError(shown_path(file_.path()) + " is no whole model file of llm.c: after its header it has " +
+                    std::to_string(bytes) + " bytes, and there are " + std::to_string(file_.bytes()));
+  }
+
   void find_tensors(std::int64_t padded_vocabulary) {
     const auto size = static_cast<std::int64_t>(size_of(type_));
     offsets_.resize(tensors_.size());
     std::unordered_map<std::string_view, std::size_t> index;
     for (std::size_t i = 0; i < tensors_.size(); ++i) index.emplace(tensors_[i].name, i);
     std::int64_t offset = header_bytes;
-    bool is_too_long = false;
     for_each_stored(model_.gpt, padded_vocabulary, [&](const std::string& name, std::int64_t padding) {
       const std::size_t place = index.at(name);
       offsets_[place] = offset;
-      // Products of the header's numbers stay below 2^50 each; their sum is looked at before it can grow too large.
-      if (!is_too_long) offset += (tensors_[place].count() + padding) * size;
-      is_too_long = is_too_long || offset > file_.bytes();
+      offset += (tensors_[place].count() + padding) * size;
     });
-    if (is_too_long || offset != file_.bytes()) {
-      throw UserError(shown_path(file_.path()) + " is no whole model file of llm.c: after its header it has " +
-                      (is_too_long ? "more than " : "") + std::to_string(is_too_long ? file_.bytes() : offset) +
-                      " bytes, and there are " + std::to_string(file_.bytes()));
-    }
   }
 
   InputDescriptor file_;

@@ -9,6 +9,8 @@
 #include "checkpoint/checksum.h"
 #include "checkpoint/json_fields.h"
 #include "core/errors.h"
+#include "core/json_bounds.h"
+#include "data/message_text.h"
 
 namespace zt {
 
@@ -21,13 +23,14 @@ constexpr std::int64_t version = 1;
 constexpr std::int64_t most_elements = std::int64_t{1} << 50;
 constexpr std::int64_t most_count = std::numeric_limits<std::int64_t>::max() / 4;
 constexpr int most_ranks = 1 << 20;
+constexpr std::size_t most_moments = 16;
 
 DType dtype_named(const JsonFields& fields, const char* key) {
   const std::string name = fields.text(key);
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
     if (name == name_of(dtype)) return dtype;
   }
-  fields.fail(key, "must be fp32, bf16 or fp16, not \"" + name + "\"");
+  fields.fail(key, "must be fp32, bf16 or fp16, not \"" + shown(name) + "\"");
 }
 
 // A name that stays in the checkpoint's directory.
@@ -161,7 +164,7 @@ std::vector<CheckpointTensor> tensors_of(const JsonFields& fields) {
   for (const JsonFields& entry : fields.objects("tensors")) {
     CheckpointTensor tensor;
     tensor.name = entry.text("name");
-    if (!names.insert(tensor.name).second) entry.fail("name", "is there twice: " + tensor.name);
+    if (!names.insert(tensor.name).second) entry.fail("name", "is there twice: " + shown(tensor.name, 120));
     tensor.shape = entry.integers("shape", 1, most_elements);
     std::int64_t count = 1;
     for (const std::int64_t extent : tensor.shape) {
@@ -179,10 +182,13 @@ void check_coverage(const Manifest& manifest, const JsonFields& fields) {
   const std::vector<std::string> kinds = manifest.kinds();
   std::set<std::string> names;
   std::map<std::string, std::vector<const CheckpointPiece*>> pieces;
+  std::int64_t bytes = manifest.tokenizer ? manifest.tokenizer->bytes : 0;
   for (const CheckpointFile& file : manifest.files) {
-    if (!names.insert(file.name).second) fields.fail("files", "names " + file.name + " twice");
+    if (file.bytes > most_count - bytes) fields.fail("files", "are larger together than any disk");
+    bytes += file.bytes;
+    if (!names.insert(file.name).second) fields.fail("files", "names " + shown(file.name) + " twice");
     if (std::find(kinds.begin(), kinds.end(), file.kind) == kinds.end())
-      fields.fail("files", "has " + file.name + " of the unknown kind \"" + file.kind + "\"");
+      fields.fail("files", "has " + shown(file.name) + " of the unknown kind \"" + shown(file.kind) + "\"");
     for (const CheckpointPiece& piece : file.pieces) {
       if (static_cast<std::size_t>(piece.tensor) >= manifest.tensors.size())
         fields.fail("files", "has a piece of tensor " + std::to_string(piece.tensor) + ", which is not in tensors");
@@ -202,7 +208,7 @@ void check_coverage(const Manifest& manifest, const JsonFields& fields) {
       std::int64_t covered = 0;
       while (next != of_kind.end() && (*next)->tensor == static_cast<int>(index)) {
         if ((*next)->offset != covered || (*next)->count > tensor.count() - covered) {
-          fields.fail("files", "has pieces of " + tensor.name + " (" + kind +
+          fields.fail("files", "has pieces of " + shown(tensor.name, 120) + " (" + shown(kind) +
                                    ") that overlap, leave a hole or go past "
                                    "its end at element " +
                                    std::to_string((*next)->offset));
@@ -212,11 +218,19 @@ void check_coverage(const Manifest& manifest, const JsonFields& fields) {
       }
       const bool belongs = kind == weights_kind || tensor.trained;
       if (covered != (belongs ? tensor.count() : 0)) {
-        fields.fail("files", "has " + std::to_string(covered) + " elements of " + tensor.name + " (" + kind +
-                                 "), not " + std::to_string(belongs ? tensor.count() : 0));
+        fields.fail("files", "has " + std::to_string(covered) + " elements of " + shown(tensor.name, 120) + " (" +
+                                 shown(kind) + "), not " + std::to_string(belongs ? tensor.count() : 0));
       }
     }
   }
+}
+
+Json parse_json(std::string_view text, const std::string& path) {
+  if (const std::string beyond = beyond_json_bounds(text, JsonBounds{.deepest = 80}); !beyond.empty())
+    throw RunError(path + ": it " + beyond + ", as no checkpoint's is");
+  Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded()) throw RunError(path + ": it is not JSON");
+  return json;
 }
 
 // ---- The checksum at the end
@@ -301,14 +315,14 @@ Manifest parse_manifest(std::string_view text, const std::string& path) {
   const auto expected = parse_checksum(text.substr(digits, 16));
   if (!expected || *expected != checksum_of(text.substr(0, start)))
     throw RunError(path + ": its checksum does not fit its text: it is damaged");
-  const Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) throw RunError(path + ": it is not JSON");
+  const Json json = parse_json(text, path);
   const JsonFields fields(json, path, "");
   if (fields.text("format") != format_name) fields.fail("format", std::string("must be \"") + format_name + "\"");
   if (fields.integer("version", 1, most_count) > version) {
     fields.fail("version", "is " + std::to_string(json["version"].get<std::int64_t>()) +
                                ", and this program reads up to " + std::to_string(version) +
-                               ": it was written by a newer zerotrain (" + fields.text("program") + "); use that one");
+                               ": it was written by a newer zerotrain (" + shown(fields.text("program")) +
+                               "); use that one");
   }
   Manifest manifest;
   manifest.program = fields.text("program");
@@ -324,6 +338,7 @@ Manifest parse_manifest(std::string_view text, const std::string& path) {
   manifest.weights_checksum = fields.checksum("weights_checksum");
   manifest.data_samples = fields.integer("data_samples", 0, most_count);
   manifest.moments = fields.texts("moments");
+  if (manifest.moments.size() > most_moments) fields.fail("moments", "are more than any optimizer has");
   for (const std::string& moment : manifest.moments) {
     if (!is_plain_name(moment) || moment == weights_kind ||
         std::count(manifest.moments.begin(), manifest.moments.end(), moment) != 1)
@@ -349,8 +364,7 @@ std::string files_text(const std::vector<CheckpointFile>& files) {
 }
 
 std::vector<CheckpointFile> parse_files(std::string_view text, const std::string& path) {
-  const Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) throw RunError(path + ": it is not JSON");
+  const Json json = parse_json(text, path);
   return files_of(JsonFields(json, path, ""));
 }
 

@@ -8,6 +8,7 @@
 #include "checkpoint/directory.h"
 #include "checkpoint/file_access.h"
 #include "core/errors.h"
+#include "data/message_text.h"
 
 namespace zt {
 
@@ -35,9 +36,9 @@ NativeCheckpoint::NativeCheckpoint(const std::string& directory) : directory_(di
     const fs::path file = fs::path(directory_) / name;
     std::error_code error;
     const auto found = fs::file_size(file, error);
-    if (error) throw RunError(file.string() + " is missing or cannot be read: " + error.message());
+    if (error) throw RunError(shown_path(file.string()) + " is missing or cannot be read: " + error.message());
     if (static_cast<std::int64_t>(found) != bytes) {
-      throw RunError(file.string() + " has " + std::to_string(found) + " bytes, and the manifest says " +
+      throw RunError(shown_path(file.string()) + " has " + std::to_string(found) + " bytes, and the manifest says " +
                      std::to_string(bytes) + ": it is damaged");
     }
   };
@@ -82,13 +83,14 @@ void NativeCheckpoint::read(const std::string& kind, int tensor, std::int64_t fi
     const SafetensorsFile& file = open(place.file);
     const StoredTensor* stored = file.find(place.name);
     if (stored == nullptr || stored->elements != place.count)
-      throw RunError(file.path() + ": " + place.name + " is not in it as the manifest says");
+      throw RunError(shown_path(file.path()) + ": " + shown(place.name, 120) + " is not in it as the manifest says");
     file.read_floats(*stored, begin - place.offset, end - begin, out + (begin - first));
     found += end - begin;
   }
   if (found != count) {
-    throw RunError(directory_ + ": no " + kind + " of " + manifest_.tensors[static_cast<std::size_t>(tensor)].name +
-                   " at element " + std::to_string(first));
+    throw RunError(shown_path(directory_) + ": no " + shown(kind) + " of " +
+                   shown(manifest_.tensors[static_cast<std::size_t>(tensor)].name, 120) + " at element " +
+                   std::to_string(first));
   }
 }
 
@@ -109,7 +111,7 @@ void NativeCheckpoint::verify_tokenizer() const {
   if (!manifest_.tokenizer) return;
   const std::string path = directory_ + "/" + manifest_.tokenizer->file;
   if (checksum_of_file(path) != manifest_.tokenizer->checksum)
-    throw RunError(path + ": its checksum is not that of the manifest: it is damaged");
+    throw RunError(shown_path(path) + ": its checksum is not that of the manifest: it is damaged");
 }
 
 void NativeCheckpoint::verify_file(const CheckpointFile& file) const {
@@ -124,14 +126,14 @@ void NativeCheckpoint::verify_file(const CheckpointFile& file) const {
           piece_name(manifest_.tensors.at(static_cast<std::size_t>(piece.tensor)).name, piece.offset);
       const StoredTensor* stored = content.find(name);
       if (stored == nullptr || content.checksum(*stored) != piece.checksum) {
-        where = " (in " + name + ")";
+        where = " (in " + shown(name, 120) + ")";
         break;
       }
     }
   } catch (const RunError&) {
     where = " (in its header)";
   }
-  throw RunError(path + damaged + where);
+  throw RunError(shown_path(path) + damaged + where);
 }
 
 std::string NativeCheckpoint::tokenizer_definition() const {

@@ -13,6 +13,8 @@ namespace zt {
 namespace {
 
 constexpr int deepest = 64;  // of nested sections; nothing known needs more than five
+// A few hundred are known. Each new key of a section is compared with those before it, and with all that are known.
+constexpr std::size_t most_keys = 10000;
 
 std::size_t line_of(const std::string& text, std::size_t position) {
   return 1 +
@@ -61,6 +63,14 @@ class Scanner {
            (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r')) {
       ++at_;
     }
+  }
+
+  // As line_of, for places that come one after the other.
+  std::size_t next_line_of(std::size_t position) {
+    const auto at = [&](std::size_t offset) { return text_.begin() + static_cast<std::ptrdiff_t>(offset); };
+    counted_line_ += static_cast<std::size_t>(std::count(at(counted_to_), at(position), '\n'));
+    counted_to_ = position;
+    return counted_line_;
   }
 
   std::string opened_at(char bracket, std::size_t start, const std::string& path) const {
@@ -219,7 +229,8 @@ class Scanner {
       const std::size_t key_start = at_;
       const std::string key = string();
       const std::string key_path = join_path(path, key);
-      const std::size_t line = line_of(text_, key_start);
+      if (++keys_ > most_keys) fail(key_start, "more than " + std::to_string(most_keys) + " keys: that is no config");
+      const std::size_t line = next_line_of(key_start);
       const auto [first, is_new] = seen.emplace(key, line);
       if (!is_new) {
         const bool in_file = whole_ == "the file";
@@ -272,6 +283,8 @@ class Scanner {
   const std::string& name_;
   std::string whole_ = "the file";
   std::size_t at_ = 0;
+  std::size_t keys_ = 0;
+  std::size_t counted_to_ = 0, counted_line_ = 1;  // the line of a place that was asked for before
   ScanResult result_;
 };
 

@@ -132,17 +132,20 @@ std::string ValueReader::hint(const Key& key, const std::string& path, const Jso
     if (other.is_discarded() || other.is_string()) return false;
     return other.is_null() ? key.may_be_null : convert_value(key, path, other, converted).empty();
   };
+  // A longer text is no number or list within quotes, and may hold a JSON too deep to be compared or shown.
+  constexpr std::size_t longest_hint = 256;
   if (value.is_array()) {
     Json numbers = Json::array();
     for (const Json& element : value) {
-      numbers.push_back(element.is_string() ? Json::parse(element.get_ref<const std::string&>(), nullptr, false)
-                                            : element);
+      const bool is_short = element.is_string() && element.get_ref<const std::string&>().size() <= longest_hint;
+      numbers.push_back(is_short ? Json::parse(element.get_ref<const std::string&>(), nullptr, false) : element);
       if (numbers.back().is_discarded()) return "";
     }
     return numbers != value && would_do(numbers) ? " (without the quotes: " + numbers.dump() + ")" : "";
   }
   if (!value.is_string()) return "";
   std::string text = value.get<std::string>();
+  if (text.size() > longest_hint) return "";
   text.erase(0, text.find_first_not_of(" \t"));
   text.erase(text.find_last_not_of(" \t") + 1);
   for (const auto& [word, meant] : key.meanings) {

@@ -40,7 +40,6 @@ class SpelledVocabulary {
   std::string origin_;
   BytePairVocabulary& out_;
   std::unordered_map<std::string, std::int32_t> ids_;
-  std::size_t most_ids_ = 0;
 };
 
 // UserError unless ids are dense enough that a table of them is no larger than a few times the file: `largest` of

@@ -1,9 +1,10 @@
 // Vocabularies that spell bytes by printable characters: vocab.json with merges.txt, and what tokenizer.json shares.
 #include <algorithm>
-#include <set>
+#include <limits>
 
 #include "core/errors.h"
 #include "core/json.h"
+#include "core/json_bounds.h"
 #include "data/byte_pair_readers.h"
 #include "data/message_text.h"
 
@@ -13,17 +14,11 @@ using nlohmann::json;
 
 nlohmann::json parse_json_file(std::string_view text, const std::string& origin) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // byte order mark
+  const JsonBounds bounds{.deepest = 32, .most_names = std::numeric_limits<std::size_t>::max()};
+  if (const std::string beyond = beyond_json_bounds(text, bounds); !beyond.empty())
+    throw UserError(origin + " " + beyond + ", as no tokenizer is; name a tokenizer file");
   try {
-    // Deep nesting is no vocabulary's, and would be unwound by recursion.
-    constexpr int deepest = 32;
-    bool too_deep = false;
-    const auto watch = [&](int depth, json::parse_event_t, json&) {
-      too_deep = too_deep || depth > deepest;
-      return !too_deep;
-    };
-    json parsed = json::parse(text.begin(), text.end(), watch);
-    if (too_deep) throw UserError(origin + " is nested too deeply to be a tokenizer; name a tokenizer file");
-    return parsed;
+    return json::parse(text.begin(), text.end());
   } catch (const json::parse_error& error) {
     throw UserError(origin + ": not JSON at byte " + std::to_string(error.byte == 0 ? 0 : error.byte - 1) + " of its " +
                     std::to_string(text.size()) + "; the file may be cut short: get it again");
@@ -57,8 +52,7 @@ SpelledVocabulary::SpelledVocabulary(const json& vocab, const std::string& origi
     if (spelling.empty()) throw UserError(origin + ": a token is empty; remove it");
     largest = std::max(largest, id.get<std::int64_t>());
   }
-  most_ids_ = vocab.size();
-  require_dense_ids(largest, most_ids_, origin);
+  require_dense_ids(largest, vocab.size(), origin);
   out_.tokens.resize(static_cast<std::size_t>(largest) + 1);
   out_.is_not_bytes.resize(out_.tokens.size());
   ids_.reserve(vocab.size());
@@ -98,12 +92,13 @@ void SpelledVocabulary::add_merge(std::string_view left, std::string_view right,
 
 void SpelledVocabulary::add_token(const std::string& text, std::int64_t id, bool special) {
   if (text.empty()) throw UserError(origin_ + ": an added token is empty; remove it");
+  const auto found = ids_.find(text);
   const std::int64_t size = std::max<std::int64_t>(static_cast<std::int64_t>(out_.tokens.size()), id + 1);
-  require_dense_ids(size - 1, most_ids_ + out_.added.size() + 1, origin_);
+  // Tokens are counted once, as they are when the definition of this tokenizer is read again.
+  require_dense_ids(size - 1, ids_.size() + (found == ids_.end() ? 1 : 0), origin_);
   out_.tokens.resize(static_cast<std::size_t>(size));
   out_.is_not_bytes.resize(out_.tokens.size());
   const auto at = static_cast<std::size_t>(id);
-  const auto found = ids_.find(text);
   if (found == ids_.end()) {
     put(text, !bytes_of_spelling(text) || *bytes_of_spelling(text) != text, id, text);
     ids_.emplace(text, static_cast<std::int32_t>(id));

@@ -49,6 +49,9 @@ struct Known {
 };
 constexpr Known others[] = {{100256, "cl100k_base"}, {199998, "o200k_base"}, {128000, "Llama 3"}};
 
+// Bytes; every cut of a token in two is looked at. GPT-2's longest have 128.
+constexpr std::size_t longest_token = 1024;
+
 void add_merges(BytePairVocabulary& out, const std::unordered_map<std::string_view, std::int32_t>& ids) {
   // Any two tokens that are another one together merge, at the rank of that one.
   for (std::size_t id = 0; id < out.tokens.size(); ++id) {
@@ -90,6 +93,11 @@ BytePairVocabulary parse_tiktoken(std::string_view text, const std::string& orig
                       (ranks.empty() ? "; tokenizers are read as tokenizer.json, vocab.json with merges.txt, or a "
                                        "tiktoken file"
                                      : ""));
+    }
+    if (bytes.size() > longest_token) {
+      throw UserError(origin + ": line " + std::to_string(number) + " has a token of " +
+                      counted(static_cast<std::int64_t>(bytes.size()), "byte") + ", and tokens have " +
+                      std::to_string(longest_token) + " at most; get the file again");
     }
     largest = std::max<std::int64_t>(largest, rank);
     ranks.emplace_back(std::move(bytes), rank);

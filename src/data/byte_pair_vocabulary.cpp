@@ -75,7 +75,11 @@ std::string tokenizer_json(const BytePairVocabulary& vocabulary) {
   });
   std::string lines;
   for (const BytePairVocabulary::Merge& merge : merges) {
-    lines += (lines.empty() ? "\n      " : ",\n      ") + quoted(spelling(merge.left) + " " + spelling(merge.right));
+    const std::string left = spelling(merge.left), right = spelling(merge.right);
+    // Of a pair in one text the blank is the border; a token with a blank of its own stands in a text of its own.
+    const bool is_split = left.find(' ') != std::string::npos || right.find(' ') != std::string::npos;
+    lines += (lines.empty() ? "\n      " : ",\n      ") +
+             (is_split ? "[" + quoted(left) + ", " + quoted(right) + "]" : quoted(left + " " + right));
   }
   const std::string byte_level =
       R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true})";

@@ -15,7 +15,26 @@ namespace zt {
 
 bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b"); }
 
-std::string gunzip(std::string_view packed, const std::string& origin) {
+namespace {
+
+// Room for so many bytes more, as much again as there is; false: memory has not so much. While what is there moves, it
+// is in memory twice.
+bool make_room(std::string& unpacked, std::size_t more, const std::function<std::int64_t()>& available) {
+  constexpr std::size_t first = std::size_t{1} << 26;  // bytes; so few are not asked for
+  const std::size_t needed = unpacked.size() + more;
+  if (needed <= unpacked.capacity()) return true;
+  std::size_t room = std::max(needed, 2 * unpacked.capacity());
+  if (room > first) {
+    room = std::min(room, static_cast<std::size_t>(std::max<std::int64_t>(0, available())));
+    if (room < needed) return false;
+  }
+  unpacked.reserve(room);
+  return true;
+}
+
+}  // namespace
+
+std::string gunzip(std::string_view packed, const std::string& origin, const std::function<std::int64_t()>& available) {
   constexpr int gzip_only = 15 + 16;  // the largest window, and gzip's header instead of zlib's
   constexpr std::size_t block_bytes = std::size_t{1} << 18;
   z_stream stream{};
@@ -38,6 +57,11 @@ std::string gunzip(std::string_view packed, const std::string& origin) {
     stream.next_out = block.data();
     stream.avail_out = static_cast<uInt>(block.size());
     const int status = inflate(&stream, Z_NO_FLUSH);
+    if (!make_room(unpacked, block.size() - stream.avail_out, available)) {
+      fail("its " + counted(static_cast<std::int64_t>(packed.size()), "byte") + " of gzip content are more than " +
+           std::to_string(unpacked.size()) +
+           " bytes unpacked, for which this machine has not the memory; unpack a part of it (gunzip), or give memory");
+    }
     unpacked.append(reinterpret_cast<const char*>(block.data()), block.size() - stream.avail_out);
     if (status == Z_STREAM_END) {
       if (read() == packed.size()) return unpacked;

@@ -39,7 +39,8 @@ class Scanner {
   }
 
   void fail_at_end() {
-    const char last = at_ == 0 ? '{' : line_[line_.find_last_not_of(" \t\r")];
+    const std::size_t place = line_.find_last_not_of(" \t\r");
+    const char last = place == std::string_view::npos ? '{' : line_[place];
     fail(line_.size(), open_.empty()
                            ? "a value is missing"
                            : std::string("the line ends within ") + (open_.back() == '{' ? "an object" : "an array") +

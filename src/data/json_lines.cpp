@@ -175,9 +175,9 @@ bool looks_like_prompts(std::string_view text) {
     if (content.ends_with(',')) content.remove_suffix(1);
     if (content.starts_with("[{") && !content.ends_with(']')) content.remove_prefix(1);
     if (content.size() > longest || (!content.starts_with('{') && !content.starts_with("[{"))) return false;
-    Json object = Json::parse(content.begin(), content.end(), nullptr, false);
-    if (object.is_array() && !object.empty()) object = Json(object.front());
-    const auto is_text = [&](const char* key) { return object.contains(key) && object[key].is_string(); };
+    const Json parsed = Json::parse(content.begin(), content.end(), nullptr, false);
+    const Json& object = parsed.is_array() && !parsed.empty() ? parsed.front() : parsed;  // a copy would be recursive
+    const auto is_text = [&](const char* key) { return object.contains(key) && object.at(key).is_string(); };
     found = object.is_object() && is_text("prompt") && is_text("completion");
     return false;
   });

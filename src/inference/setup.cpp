@@ -5,6 +5,7 @@
 
 #include "comm/agree.h"
 #include "comm/counting.h"
+#include "core/available_memory.h"
 #include "core/errors.h"
 #include "core/process.h"
 #include "device/counting/counting_device.h"

@@ -41,9 +41,6 @@ Plan make_plan(const Settings& settings, int rank, int ranks, int ranks_on_node,
 // Elements that one rank sends in so many steps of each kind.
 std::int64_t planned_elements(const Plan& plan, const StepCounts& steps);
 
-// Memory that this process may still take: the least of what is free, and of the limits of its control groups.
-std::int64_t available_memory_bytes();
-
 // UserError if parameters or the activations of a micro-batch are beyond any machine: sizes that a plan could not even
 // add up.
 void refuse_absurd_sizes(const Settings& settings);

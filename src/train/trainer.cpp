@@ -9,6 +9,7 @@
 
 #include "checkpoint/checksum.h"
 #include "comm/agree.h"
+#include "core/available_memory.h"
 #include "core/errors.h"
 #include "core/files.h"
 #include "core/json_text.h"

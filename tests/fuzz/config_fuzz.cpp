@@ -2,8 +2,10 @@
 // sources: config/key_values config/keys config/keys_data config/keys_general config/keys_optimizer config/keys_own
 // sources: config/keys_precision config/keys_scheduler config/keys_sections config/keys_zero config/old_forms
 // sources: config/optimizer_output config/problems config/resolve config/resolve_batch config/resolve_data
-// sources: config/resolve_guards config/resolve_precision config/resolve_schedule config/resolve_training
-// sources: config/resolver config/resolver_output core/dtype core/precision core/spelling optim/schedule
+// sources: config/resolve_guards config/resolve_precision config/resolve_pretrained config/resolve_schedule
+// sources: config/resolve_training config/resolver config/resolver_output core/dtype core/json core/json_ordered
+// sources: core/precision core/spelling optim/schedule
+// dictionary: json
 #include <cstdlib>
 
 #include "config/resolve.h"

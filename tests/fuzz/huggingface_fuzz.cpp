@@ -1,9 +1,10 @@
 // sources: checkpoint/huggingface_source checkpoint/huggingface_config checkpoint/json_file checkpoint/weight_source
 // sources: checkpoint/safetensors checkpoint/safetensors_header checkpoint/checksum checkpoint/file_access
-// sources: checkpoint/stored_type checkpoint/transposed core/dtype data/message_text model/gpt_units
+// sources: checkpoint/stored_type checkpoint/transposed core/dtype core/json core/json_bounds
+// sources: data/message_text model/gpt_units
+// dictionary: json
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <string_view>
 
@@ -15,22 +16,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A directory with the safetensors files of the golden gpt2_sharded/, for which the fuzzer makes up the rest.
-struct Directory {
-  fs::path path;
-  Directory() {
-    std::string name = (fs::temp_directory_path() / "zerotrain-fuzz-XXXXXX").string();
-    path = ::mkdtemp(name.data());
+// The safetensors files of the golden gpt2_sharded/, for which the fuzzer makes up the rest.
+struct Directory : zt::fuzz::InputDirectory {
+  Directory() : InputDirectory({"config.json", "model.safetensors.index.json"}) {
     for (const auto& entry :
          fs::directory_iterator(fs::path(ZEROTRAIN_SOURCE_DIR) / "tests/golden/formats/gpt2_sharded")) {
-      if (entry.path().extension() == ".safetensors") fs::copy(entry.path(), path);
+      if (entry.path().extension() == ".safetensors") fs::copy(entry.path(), path());
     }
   }
-  ~Directory() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  void write(const char* name, std::string_view text) const { std::ofstream(path / name, std::ios::binary) << text; }
 };
 
 }  // namespace
@@ -43,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   directory.write("config.json", text.substr(0, end));
   directory.write("model.safetensors.index.json", text.substr(std::min(end + 1, text.size())));
   try {
-    const auto source = zt::open_huggingface(directory.path.string());
+    const auto source = zt::open_huggingface(directory.path());
     for (std::size_t i = 0; i < source->tensors().size(); ++i) {
       float value = 0.0F;
       source->read(i, source->tensors()[i].count() - 1, 1, &value);

@@ -1,4 +1,5 @@
-// sources: data/idx_file data/input_file data/mapped_file data/gzip data/file_kind data/message_text core/files
+// sources: data/idx_file data/input_file data/mapped_file data/gzip data/file_kind data/message_text
+// sources: core/available_memory core/files
 // libraries: z
 #include <cstdlib>
 #include <vector>

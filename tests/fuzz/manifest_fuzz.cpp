@@ -1,5 +1,7 @@
 // sources: checkpoint/manifest checkpoint/json_fields checkpoint/checksum checkpoint/file_access optim/update_gate
-// sources: optim/loss_scaler optim/spike_guard
+// sources: optim/loss_scaler optim/spike_guard core/json core/json_ordered core/json_bounds
+// sources: data/message_text
+// dictionary: json
 #include <cstdlib>
 
 #include "checkpoint/checksum.h"

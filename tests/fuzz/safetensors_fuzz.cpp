@@ -1,5 +1,6 @@
 // sources: checkpoint/safetensors checkpoint/safetensors_header checkpoint/checksum checkpoint/file_access
-// sources: checkpoint/stored_type core/dtype data/message_text
+// sources: checkpoint/stored_type core/dtype core/json data/message_text
+// dictionary: json
 #include <algorithm>
 #include <vector>
 

@@ -1,7 +1,9 @@
 // sources: data/byte_pair_encoder data/byte_pair_files data/byte_pair_merge data/byte_pair_spelled
-// data/byte_pair_tiktoken sources: data/byte_pair_tokenizer data/byte_pair_tokenizer_json data/byte_pair_vocabulary
-// data/unicode_classes sources: data/tokenizer data/mapped_file data/input_file data/gzip data/file_kind
-// data/message_text core/files libraries: z pcre2-8
+// sources: data/byte_pair_tiktoken data/byte_pair_tokenizer data/byte_pair_tokenizer_json data/byte_pair_vocabulary
+// sources: data/unicode_classes data/tokenizer data/mapped_file data/input_file data/gzip data/file_kind
+// sources: data/message_text core/available_memory core/files core/json core/json_bounds
+// dictionary: json
+// libraries: z icuuc
 #include <cstdlib>
 #include <memory>
 
@@ -19,8 +21,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (tokenizer->decode(tokenizer->encode(sample)) != sample) std::abort();
     } catch (const zt::UserError&) {  // a byte without a token
     }
-    const auto again = zt::make_tokenizer(tokenizer->name(), tokenizer->definition());
-    if (again->vocabulary_size() != tokenizer->vocabulary_size()) std::abort();
+    try {  // as a checkpoint keeps it
+      const auto again = zt::make_tokenizer(tokenizer->name(), tokenizer->definition());
+      if (again->vocabulary_size() != tokenizer->vocabulary_size()) std::abort();
+      if (again->definition() != tokenizer->definition()) std::abort();
+    } catch (const zt::UserError&) {
+      std::abort();
+    }
   } catch (const zt::UserError&) {
   }
   return 0;
