@@ -150,7 +150,7 @@ class Generation {
   explicit Generation(GenerateLine line)
       : line_(std::move(line)),
         checkpoint_(find_checkpoint(line_.checkpoint)),
-        config_(config_of_checkpoint(checkpoint_, {}, line_.sets)),
+        config_(config_of_checkpoint(checkpoint_, {}, line_.sets, false)),
         tokenizer_(tokenizer_of(checkpoint_)) {
     const ModelSettings& model = config_.settings.model;
     if (model.type != "gpt") {

@@ -15,16 +15,38 @@
 
 namespace zt {
 
+namespace {
+
+// Whether every key of `section` has the same value in `whole`, which may have more.
+bool holds_all_of(const nlohmann::ordered_json& whole, const nlohmann::ordered_json& section) {
+  for (const auto& [key, value] : section.items()) {
+    const auto found = whole.find(key);
+    if (found == whole.end() || *found != value) return false;
+  }
+  return true;
+}
+
+// What a checkpoint that was imported does not say.
+void complete(nlohmann::ordered_json& config, bool uses_data) {
+  if (!config.contains("train_batch_size") && !config.contains("train_micro_batch_size_per_gpu"))
+    config["train_micro_batch_size_per_gpu"] = 1;
+  if (!config.contains("data") && !uses_data)
+    config["data"] = {{"type", "synthetic"}, {"task", "tokens"}, {"samples", 1}};
+}
+
+}  // namespace
+
 ResolvedConfig config_of_checkpoint(const NativeCheckpoint& checkpoint, const std::vector<std::string>& files,
-                                    const std::vector<std::string>& sets) {
+                                    const std::vector<std::string>& sets, bool uses_data) {
   const Manifest& manifest = checkpoint.manifest();
   ResolveOptions options;
   options.base = manifest.config;
   (*options.base)["device"] = {{"type", "cpu"}};
+  complete(*options.base, uses_data);
   options.resumed = ResumedBatch{};
   ResolvedConfig config = resolve_config(files, sets, 1, options);
   const auto model = manifest.config.find("model");
-  if (model == manifest.config.end() || config.json.at("model") != *model) {
+  if (model == manifest.config.end() || !holds_all_of(config.json.at("model"), *model)) {
     throw UserError(checkpoint.directory() +
                     ": the config describes another model than the checkpoint holds; leave out what changes the "
                     "section model");

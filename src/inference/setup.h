@@ -16,9 +16,10 @@
 namespace zt {
 
 // The config that a checkpoint was trained by, with files and --set laid over it; its device section is left out, and
-// device.type is "cpu" unless it is given anew. UserError where these change the model or where it is no config.
+// device.type is "cpu" unless it is given anew. An imported checkpoint has a model only: the rest is to be given, or
+// without `uses_data` all but the data. UserError where these change the model or where it is no config.
 ResolvedConfig config_of_checkpoint(const NativeCheckpoint& checkpoint, const std::vector<std::string>& files,
-                                    const std::vector<std::string>& sets);
+                                    const std::vector<std::string>& sets, bool uses_data = true);
 
 // The tokenizer that came with the checkpoint; null: it was trained on tokens without text.
 std::unique_ptr<Tokenizer> tokenizer_of(const NativeCheckpoint& checkpoint);
