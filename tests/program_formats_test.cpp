@@ -78,6 +78,36 @@ TEST_CASE("a run starts from the weights that model.pretrained names, on one ran
   CHECK(summary(place).at("weights_checksum") == one.at("weights_checksum"));
 }
 
+TEST_CASE("a run goes on when the weights that it began with are gone, on the same curve") {
+  Json config = Json::parse(from_weights);
+  config["training"]["max_steps"] = 4;
+  config["training"]["checkpoint_interval"] = 2;
+  for (const char* weights : {"gpt2", "model.bin"}) {
+    const Workplace whole(config.dump()), place(config.dump());
+    fs::copy(golden(weights), whole.file("weights"));
+    fs::copy(golden(weights), place.file("weights"));
+    check_completes(whole.run({}));
+    check_completes(place.run({"--set", "training.max_steps=2"}));
+    fs::remove_all(place.file("weights"));
+    ProgramResult result = place.run({"--resume", "--ranks", "2", "--set", "zero_optimization.stage=3"});
+    check_completes(result);
+    INFO(result.err);
+    CHECK(result.err.find("model.pretrained: as in the checkpoint ") != std::string::npos);
+    CHECK(summary(place).at("weights_checksum") == summary(whole).at("weights_checksum"));
+    CHECK(summary(place).at("final") == summary(whole).at("final"));
+    // From another directory, too; and what is said otherwise is found.
+    result = place.run_with({"--config", "config.json", "--output", "other", "--resume", "run", "--set",
+                             "training.max_steps=6", "--set", "model.n_layer=3"});
+    check_fails(result, 2, "model.n_layer: 3, before 2");
+    result = place.run_with(
+        {"--config", "config.json", "--output", "other", "--resume", "run", "--set", "training.max_steps=6"});
+    check_completes(result);
+    // Without a checkpoint the run begins with the weights, which are missed.
+    result = place.run_with({"--config", "config.json", "--output", "fresh", "--resume"});
+    check_fails(result, 2, "model.pretrained: there is no");
+  }
+}
+
 TEST_CASE("weights that do not fit are found before the run begins") {
   const Workplace place(from_weights);
   CHECK(place.run({}).code == 2);

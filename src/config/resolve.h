@@ -31,6 +31,9 @@ struct ResumedBatch {
 struct PretrainedModel {
   Json section;             // as the config's section "model"
   std::string description;  // of where they lie
+  // A checkpoint that the run goes on from: it fills in what the config leaves open; the rest is compared with it later
+  // (train/resume.h).
+  bool is_of_resumed_run = false;
 };
 
 struct ResolveOptions {
