@@ -94,3 +94,35 @@ TEST_CASE("weights that cannot be used are a mistake of the config among the oth
     CHECK(has(error.what(), "model.n_layer"));
   }
 }
+
+TEST_CASE(
+    "a run that goes on takes from its checkpoint what the config leaves open, and leaves the rest as it is said") {
+  const ConfigDirectory directory;
+  ResolveOptions options = directory.options();
+  options.pretrained_model = [](const std::string&) {
+    return PretrainedModel{model_section(model_there()), "the checkpoint", true};
+  };
+  directory.write("a.json", R"({"model": {"type": "gpt", "pretrained": "gone", "n_layer": 4},
+      "data": {"type": "synthetic", "task": "tokens"}, "train_batch_size": 8})");
+  const ResolvedConfig config = resolve_config({"a.json"}, {}, 1, options);
+  CHECK(config.settings.model.gpt.n_layer == 4);  // which is compared with the checkpoint later
+  CHECK(config.settings.model.gpt.n_embd == 16);
+  CHECK(config.settings.model.gpt.vocab_size == 100);
+}
+
+TEST_CASE("where nobody looks at the weights, what they may bring is not held against the config") {
+  const ConfigDirectory directory;
+  const auto problem = [&](const std::string& model) {
+    directory.write("a.json", R"({"model": )" + model + R"(, "data": {"type": "synthetic", "task": "tokens"},
+        "train_batch_size": 8})");
+    try {
+      resolve_config({"a.json"}, {}, 1, directory.options());
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(problem(R"({"type": "gpt", "pretrained": "weights", "n_head": 5})").empty());
+  CHECK(has(problem(R"({"type": "gpt", "pretrained": "weights", "n_head": 5, "n_embd": 16})"), "model.n_head"));
+  CHECK(has(problem(R"({"type": "gpt", "n_head": 5})"), "model.n_head"));
+}

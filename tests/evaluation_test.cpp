@@ -67,6 +67,7 @@ class Counted final : public Source {
   Counted(std::int64_t samples, std::int64_t length) : samples_(samples), length_(length) {}
   SampleShape shape() const override { return {.tokens = length_, .token_targets = length_}; }
   std::int64_t samples() const override { return samples_; }
+  bool goes_on(std::int64_t index) const override { return index > 0; }
   void sample(std::int64_t index, const SampleView& out) const override {
     for (std::int64_t i = 0; i < length_; ++i) {
       out.tokens[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(index * length_ + i);
@@ -76,6 +77,37 @@ class Counted final : public Source {
 
  private:
   std::int64_t samples_, length_;
+};
+
+// Documents of these many targets, each cut into windows of its own. Token i of document d is 1000 d + i.
+class Documents final : public Source {
+ public:
+  Documents(const std::vector<std::int64_t>& targets, std::int64_t length) : length_(length) {
+    for (std::size_t document = 0; document < targets.size(); ++document) {
+      for (std::int64_t start = 0; start < targets[document]; start += length)
+        windows_.push_back({static_cast<std::int64_t>(document), start, std::min(length, targets[document] - start)});
+    }
+  }
+  SampleShape shape() const override { return {.tokens = length_, .token_targets = length_}; }
+  std::int64_t samples() const override { return static_cast<std::int64_t>(windows_.size()); }
+  std::int64_t losses(std::int64_t index) const override { return windows_.at(static_cast<std::size_t>(index)).count; }
+  bool masks_losses() const override { return true; }
+  bool goes_on(std::int64_t index) const override { return windows_.at(static_cast<std::size_t>(index)).start > 0; }
+  void sample(std::int64_t index, const SampleView& out) const override {
+    const Window& window = windows_.at(static_cast<std::size_t>(index));
+    for (std::int64_t i = 0; i < length_; ++i) {
+      const auto token = static_cast<std::int32_t>(1000 * window.document + window.start + i);
+      out.tokens[static_cast<std::size_t>(i)] = i < window.count ? token : 0;
+      out.token_targets[static_cast<std::size_t>(i)] = i < window.count ? token + 1 : -1;
+    }
+  }
+
+ private:
+  struct Window {
+    std::int64_t document, start, count;
+  };
+  std::vector<Window> windows_;
+  std::int64_t length_;
 };
 
 }  // namespace
@@ -127,6 +159,45 @@ TEST_CASE("overlapping windows count every token once, with the longest past tha
         }
         CHECK(static_cast<std::int64_t>(seen.size()) == samples * length);
       }
+    }
+  }
+}
+
+TEST_CASE("windows that overlap stay within their document, and count each of its targets once") {
+  const std::vector<std::int64_t> targets = {1, 4, 9, 8, 3, 12, 5};
+  for (const std::int64_t length : {1, 3, 4, 8}) {
+    for (std::int64_t stride = 1; stride <= length; ++stride) {
+      CAPTURE(length, stride);
+      const Documents windows(targets, length);
+      const SlidingSource sliding(windows, stride);
+      std::vector<std::int32_t> tokens(static_cast<std::size_t>(length)), next(tokens.size());
+      std::vector<std::int32_t> seen;
+      for (std::int64_t index = 0; index < sliding.samples(); ++index) {
+        sliding.sample(index, {.tokens = tokens, .token_targets = next, .features = {}, .value_targets = {}});
+        const std::int32_t document = tokens[0] / 1000;
+        const auto last = static_cast<std::int32_t>(1000 * document + targets.at(static_cast<std::size_t>(document)));
+        std::int64_t counted = 0;
+        for (std::size_t i = 0; i < tokens.size(); ++i) {
+          const bool is_inside = tokens[0] + static_cast<std::int32_t>(i) < last;
+          CHECK(tokens[i] == (is_inside ? tokens[0] + static_cast<std::int32_t>(i) : 0));
+          if (next[i] == -1) continue;
+          CHECK(is_inside);
+          CHECK(next[i] == tokens[i] + 1);
+          seen.push_back(next[i]);
+          ++counted;
+          // What lies behind the first window of a document is predicted from at least length - stride others.
+          if (tokens[0] % 1000 > 0) CHECK(static_cast<std::int64_t>(i) >= length - stride);
+        }
+        CHECK(counted > 0);
+        CHECK(sliding.losses(index) == counted);
+      }
+      std::vector<std::int32_t> all;
+      for (std::size_t document = 0; document < targets.size(); ++document) {
+        for (std::int64_t i = 1; i <= targets[document]; ++i)
+          all.push_back(static_cast<std::int32_t>(1000 * static_cast<std::int64_t>(document) + i));
+      }
+      CHECK(seen == all);
+      CHECK(sliding.masks_losses());
     }
   }
 }

@@ -78,6 +78,97 @@ TEST_CASE("a run starts from the weights that model.pretrained names, on one ran
   CHECK(summary(place).at("weights_checksum") == one.at("weights_checksum"));
 }
 
+TEST_CASE("a run goes on when the weights that it began with are gone, on the same curve") {
+  Json config = Json::parse(from_weights);
+  config["training"]["max_steps"] = 4;
+  config["training"]["checkpoint_interval"] = 2;
+  for (const char* weights : {"gpt2", "model.bin"}) {
+    const Workplace whole(config.dump()), place(config.dump());
+    fs::copy(golden(weights), whole.file("weights"));
+    fs::copy(golden(weights), place.file("weights"));
+    check_completes(whole.run({}));
+    check_completes(place.run({"--set", "training.max_steps=2"}));
+    fs::remove_all(place.file("weights"));
+    ProgramResult result = place.run({"--resume", "--ranks", "2", "--set", "zero_optimization.stage=3"});
+    check_completes(result);
+    INFO(result.err);
+    CHECK(result.err.find("model.pretrained: as in the checkpoint ") != std::string::npos);
+    CHECK(summary(place).at("weights_checksum") == summary(whole).at("weights_checksum"));
+    CHECK(summary(place).at("final") == summary(whole).at("final"));
+    // From another directory, too; and what is said otherwise is found.
+    result = place.run_with({"--config", "config.json", "--output", "other", "--resume", "run", "--set",
+                             "training.max_steps=6", "--set", "model.n_layer=3"});
+    check_fails(result, 2, "model.n_layer: 3, before 2");
+    result = place.run_with(
+        {"--config", "config.json", "--output", "other", "--resume", "run", "--set", "training.max_steps=6"});
+    check_completes(result);
+    // Without a checkpoint the run begins with the weights, which are missed.
+    result = place.run_with({"--config", "config.json", "--output", "fresh", "--resume"});
+    check_fails(result, 2, "model.pretrained: there is no");
+  }
+}
+
+TEST_CASE("evaluate measures the weights that model.pretrained names, the same on any number of ranks") {
+  Json config = Json::parse(from_weights);
+  config["training"] = {{"max_steps", 1}, {"eval_interval", 1}, {"eval_steps", 1000}};
+  config["optimizer"]["params"]["lr"] = 0.0;
+  config["train_micro_batch_size_per_gpu"] = 2;
+  for (const char* weights : {"gpt2", "model.bin"}) {
+    const Workplace place(config.dump());
+    fs::copy(golden(weights), place.file("weights"));
+    check_completes(place.run({}));  // without learning
+    const Arguments measure = {"evaluate", "--config", "config.json", "--json", "--set", "device.threads=1"};
+    const ProgramResult one = place.run_with(measure);
+    INFO(one.err);
+    REQUIRE(one.code == 0);
+    const Json json = Json::parse(one.out);
+    CHECK(json.at("loss").dump() == summary(place).at("final").at("validation_loss").dump());
+    CHECK(json.at("pretrained") == place.file("weights").string());
+    CHECK_FALSE(json.contains("step"));
+    for (const char* number : {"2", "3"}) CHECK(place.run_with(measure + ranks(std::atoi(number))).out == one.out);
+    CHECK(place.run_with(measure + Arguments{"--set", "train_batch_size=12"}).out == one.out);
+    const ProgramResult words = place.run_with({"evaluate", "--config", "config.json"});
+    CHECK(words.out.find(weights == std::string("gpt2") ? "the Hugging Face GPT-2 in " : "weights, fp32") !=
+          std::string::npos);
+    fs::remove_all(place.file("weights"));
+    check_fails(place.run_with(measure), 2, "model.pretrained: there is no");
+  }
+  const Workplace place;
+  check_fails(place.run_with({"evaluate"}), 2, "evaluate needs weights: name a checkpoint");
+  check_fails(place.run_with({"evaluate", "--config", "config.json"}), 2,
+              "in config.json there is no model.pretrained");
+}
+
+TEST_CASE(
+    "evaluate reads a text in the tokens of the weights' own tokenizer, or of data.tokenizer where they have none") {
+  const std::string vocabulary = std::string(ZEROTRAIN_SOURCE_DIR) + "/tests/golden/byte_pairs/";
+  Json config = Json::parse(tiny_gpt);
+  config["model"] = {{"type", "gpt"}, {"n_layer", 1}, {"n_head", 2}, {"n_embd", 16}, {"n_positions", 8}};
+  config["data"] = {{"type", "text"},
+                    {"path", vocabulary + "corpus.txt"},
+                    {"tokenizer", vocabulary + "tokenizer.json"},
+                    {"validation_fraction", 0.2}};
+  config["training"] = {{"max_steps", 1}, {"eval_interval", 1}, {"eval_steps", 100000}, {"checkpoint_interval", 1}};
+  const Workplace place(config.dump());
+  check_completes(place.run({}));
+  check_completes(place.run_with({"export", "--checkpoint", "run", "--format", "llm.c", "--output", "c"}));
+  const Json expected = Json::parse(place.run_with({"evaluate", "--checkpoint", "run", "--json"}).out);
+  config["model"] = {{"type", "gpt"}};
+  for (const auto& [pretrained, tokenizer] : std::vector<std::pair<std::string, std::string>>{
+           {"run", "bytes"}, {"c/model.bin", vocabulary + "tokenizer.json"}}) {
+    CAPTURE(pretrained);
+    config["model"]["pretrained"] = pretrained;
+    config["data"]["tokenizer"] = tokenizer;
+    place.write("evaluate.json", config.dump());
+    const ProgramResult result = place.run_with({"evaluate", "--config", "evaluate.json", "--json"});
+    INFO(result.err);
+    REQUIRE(result.code == 0);
+    const Json json = Json::parse(result.out);
+    for (const char* key : {"loss", "bits_per_byte", "bytes", "tokens", "windows"})
+      CHECK(json.at(key) == expected.at(key));
+  }
+}
+
 TEST_CASE("weights that do not fit are found before the run begins") {
   const Workplace place(from_weights);
   CHECK(place.run({}).code == 2);

@@ -160,6 +160,85 @@ TEST_CASE("evaluate measures all validation data as training did, the same on an
   check_refuses(place.evaluate({"--stride", "9"}), 2, "at most model.n_positions");
 }
 
+TEST_CASE("evaluate slides windows over token files, within documents where these stay apart") {
+  static constexpr std::uint16_t sign = 30;
+  const auto file_of = [](const std::vector<std::vector<std::uint16_t>>& documents) {
+    std::vector<std::uint16_t> ids;
+    for (const auto& document : documents) {
+      ids.push_back(sign);
+      ids.insert(ids.end(), document.begin(), document.end());
+    }
+    ids.push_back(sign);
+    return std::string(reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(ids[0]));
+  };
+  // Of 3, 7 (with its sign a whole window), 20 and 31 tokens.
+  std::vector<std::vector<std::uint16_t>> documents;
+  for (const int size : {3, 7, 20, 31}) {
+    documents.emplace_back();
+    for (int i = 0; i < size; ++i) documents.back().push_back(static_cast<std::uint16_t>((i * i + size) % 30));
+  }
+  Json config = Json::parse(tiny_gpt);
+  config["data"] = {{"type", "tokens"}, {"train", "train.bin"}, {"validation", "first.bin"}, {"end_of_text", sign}};
+  config["training"] = {{"max_steps", 2}, {"eval_interval", 0}, {"checkpoint_interval", 2}};
+  config["train_batch_size"] = 2;
+  const Workplace place(config.dump());
+  place.write("train.bin", file_of({documents[3], documents[2]}));
+  place.write("first.bin", file_of(documents));
+  std::swap(documents[0], documents[3]);
+  place.write("second.bin", file_of(documents));
+  check_completes(place.run({}));
+  const auto evaluate = [&](const Arguments& more) {
+    const ProgramResult result =
+        place.run_with(Arguments{"evaluate", "--checkpoint", "run", "--json", "--set", "device.threads=1"} + more);
+    INFO(result.err);
+    REQUIRE(result.code == 0);
+    return Json::parse(result.out);
+  };
+  const Arguments second = {"--set", "data.validation=second.bin"}, apart = {"--set", "data.documents=apart"};
+  for (const Arguments& documents_are : {Arguments{}, apart}) {
+    const bool are_apart = !documents_are.empty();
+    CAPTURE(are_apart);
+    const Json plain = evaluate(documents_are);
+    CHECK(evaluate(documents_are + Arguments{"--stride", "8"}).at("loss") == plain.at("loss"));
+    // 65 targets, of which joined windows of 8 hold 64.
+    CHECK(plain.at("tokens") == (are_apart ? 65 : 64));
+    for (const char* stride : {"1", "3"}) {
+      const Arguments slides = documents_are + Arguments{"--stride", stride};
+      const Json sliding = evaluate(slides);
+      CHECK(sliding.at("tokens") == plain.at("tokens"));
+      CHECK(sliding.at("loss") != plain.at("loss"));
+      CHECK(sliding.at("windows") > plain.at("windows"));
+      for (const int number : {2, 3}) CHECK(evaluate(slides + ranks(number)) == sliding);
+      // In another order the documents are the same ones, as long as no window sees two of them.
+      CHECK((evaluate(slides + second).at("loss") == sliding.at("loss")) == are_apart);
+    }
+  }
+  const Arguments base = {"evaluate", "--checkpoint", "run"};
+  check_refuses(place.run_with(base + Arguments{"--stride", "9"}), 2, "at most model.n_positions");
+}
+
+TEST_CASE("a stride is refused where samples stand alone, with what they are") {
+  const Workplace sequences;
+  check_completes(sequences.run({"--set", "training.checkpoint_interval=4"}));
+  check_refuses(sequences.run_with({"evaluate", "--checkpoint", "run", "--stride", "2"}), 2,
+                "data.type is \"synthetic\", and its sequences are separate samples");
+  const Written text;
+  text.write("prompts.jsonl", "{\"prompt\": \"The\", \"completion\": \" end?\"}\n");
+  check_refuses(
+      text.evaluate({"--stride", "2", "--set", "data.path=prompts.jsonl", "--set", "data.format=prompt_completion"}), 2,
+      "its prompts with their completions are separate samples");
+  for (const char* type : {"idx", "csv"}) {
+    CAPTURE(type);
+    const Workplace rows(tiny_mlp);
+    check_completes(rows.run({"--set", "training.checkpoint_interval=3"}));
+    const std::string data = type == std::string("idx")
+                                 ? R"(data={"type": "idx", "images": "images", "labels": "labels"})"
+                                 : R"(data={"type": "csv", "path": "rows.csv", "target": "y"})";
+    check_refuses(rows.run_with({"evaluate", "--checkpoint", "run", "--stride", "2", "--set", data}), 2,
+                  "data.type is \"" + std::string(type) + "\", and its rows are separate samples");
+  }
+}
+
 TEST_CASE("evaluate takes other data, in the tokens that the model knows") {
   const Written place;
   place.write("other.txt", "please, The end? caf\xc3\xa9! caf\xc3\xa9! 5 5 5 5 5 5 5 5");
@@ -184,6 +263,6 @@ TEST_CASE("evaluate takes other data, in the tokens that the model knows") {
   CHECK(json.at("accuracy").is_number());
   CHECK(json.at("rows") == 10);
   CHECK_FALSE(json.contains("perplexity"));
-  check_refuses(rows.run_with({"evaluate", "--checkpoint", "run", "--stride", "2"}), 2, "running text");
+  check_refuses(rows.run_with({"evaluate", "--checkpoint", "run", "--stride", "2"}), 2, "its rows");
   check_refuses(rows.run_with({"generate", "--checkpoint", "run", "--ids", "1"}), 2, "mlp");
 }

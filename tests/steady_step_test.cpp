@@ -55,9 +55,10 @@ class Directory {
   fs::path path_;
 };
 
-// Trains on ranks that are threads; `before_step` is called on rank 0 before each step, with how many are done.
-template <typename BeforeStep>
-void train_steps(const std::vector<std::string>& sets, int ranks, const BeforeStep& before_step) {
+// Trains on ranks that are threads; `before_end` is called on rank 0 before the end of each step, with how many are
+// done.
+template <typename BeforeEnd>
+void train_steps(const std::vector<std::string>& sets, int ranks, const BeforeEnd& before_end) {
   const Directory directory;
   const ResolvedConfig config = resolve_config(
       {},
@@ -69,9 +70,10 @@ void train_steps(const std::vector<std::string>& sets, int ranks, const BeforeSt
     TrainOptions options;
     options.quiet = true;
     options.process_start = std::chrono::steady_clock::now();
+    options.asks_for_stop_every = std::nullopt;  // then the signal is looked for once a step, at its end
     int done = 0;
     options.stop_signal = [&, first = communicator.rank() == 0] {
-      if (first) before_step(done++);
+      if (first) before_end(done++);
       return 0;
     };
     CHECK(train(config, dataset, communicator, options) == 0);

@@ -173,6 +173,18 @@ TEST_CASE("documents apart: a window ends with its document, and no target is lo
   CHECK(sample_of(source, 3).token_targets == Ids{6, 7, -1});
   CHECK(source.losses(0) == 3);
   CHECK(source.losses(3) == 2);
+  // A window before a document's first one may be whole all the same.
+  CHECK_FALSE(source.goes_on(0));
+  CHECK(source.goes_on(1));
+  CHECK_FALSE(source.goes_on(2));
+  CHECK_FALSE(source.goes_on(3));
+  const auto whole = settings_for(folder.write("w.bin", u16({9, 1, 2, 9, 3, 4, 9})), 3, 10);
+  CHECK(zt::open_dataset(whole).training->goes_on(1));
+  settings.data.train = folder.path("w.bin");
+  const auto each = zt::open_dataset(settings);
+  REQUIRE(each.training->samples() == 2);
+  CHECK(each.training->losses(0) == 3);
+  CHECK_FALSE(each.training->goes_on(1));
 
   // Megatron's index tells where documents start; one of a single token has nothing to predict.
   const Index index{.lengths = {2, 1, 3}, .pointers = {0, 4, 6}, .documents = {0, 1, 2, 3}};

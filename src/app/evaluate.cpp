@@ -3,20 +3,20 @@
 #include <cstdio>
 #include <numbers>
 
+#include "app/evaluated_data.h"
 #include "app/launcher.h"
+#include "app/resolve_options.h"
 #include "app/signals.h"
 #include "app/verbs.h"
+#include "checkpoint/open_weights.h"
 #include "comm/mpi.h"
 #include "comm/threads.h"
 #include "core/errors.h"
 #include "core/json.h"
 #include "core/json_text.h"
-#include "data/input_file.h"
-#include "data/message_text.h"
-#include "data/open.h"
 #include "inference/evaluation.h"
 #include "inference/setup.h"
-#include "inference/sliding_source.h"
+#include "train/plan.h"
 #include "train/words.h"
 
 namespace zt {
@@ -32,12 +32,12 @@ struct EvaluateLine {
 };
 
 bool parse(EvaluateLine& line, int argc, const char* const* argv) {
-  CLI::App app("Measures a checkpoint's model on all validation data of its config, or on other data.",
-               "zerotrain evaluate");
-  app.add_option("--checkpoint", line.checkpoint, "A checkpoint, or a run's directory: its newest")
-      ->type_name("PATH")
-      ->required();
-  app.add_option("-c,--config", line.configs, "Config files laid over the checkpoint's: other data")
+  CLI::App app("Measures a model on all validation data of its config, or on other data.", "zerotrain evaluate");
+  app.add_option("--checkpoint", line.checkpoint,
+                 "A checkpoint, or a run's directory: its newest. Without it: the weights that model.pretrained names")
+      ->type_name("PATH");
+  app.add_option("-c,--config", line.configs,
+                 "Config files, laid over that of the checkpoint (other data), or the whole config without one")
       ->type_name("FILE")
       ->take_all()
       ->allow_extra_args(false);
@@ -49,7 +49,8 @@ bool parse(EvaluateLine& line, int argc, const char* const* argv) {
       ->check(CLI::IsMember({"validation", "training", "all"}))
       ->capture_default_str();
   app.add_option("--stride", line.stride,
-                 "Windows of a running text start so many tokens apart, and of each only the last N positions count "
+                 "Windows of a running text or of token files start so many tokens apart, and of each only the last N "
+                 "positions count "
                  "(n_positions: no overlap)")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
@@ -61,80 +62,54 @@ bool parse(EvaluateLine& line, int argc, const char* const* argv) {
   return parse_verb(app, argc, argv);
 }
 
-// What is evaluated, and what its tokens mean.
-struct Subject {
-  std::unique_ptr<Source> windows;  // or rows
-  std::unique_ptr<Source> sliding;  // over them
-  std::unique_ptr<Tokenizer> tokenizer;
-  std::string description;
+// Where the weights are that are measured.
+struct Measured {
+  std::unique_ptr<NativeCheckpoint> checkpoint;  // one of them
+  std::unique_ptr<WeightSource> pretrained;
+  ResolvedConfig config;
 
-  const Source& source() const { return sliding ? *sliding : *windows; }
+  std::string name() const { return checkpoint ? checkpoint->directory() : pretrained->description(); }
 };
 
-// A running text in the tokens that the model knows, whatever else the text consists of.
-Subject open_running_text(const Settings& settings, std::unique_ptr<Tokenizer> tokenizer, const std::string& part) {
-  const std::string& path = settings.data.path;
-  const std::string origin = origin_of("data.path", path);
-  const InputFile file(path, "data.path", "a text file");
-  const auto tokens = std::make_shared<const TokenArray>(tokenizer->encode_corpus(file.bytes(), origin));
-  const std::int64_t validation = validation_share(tokens->size(), settings.data.validation_fraction);
-  const std::int64_t first = part == "validation" ? tokens->size() - validation : 0;
-  const std::int64_t count = part == "training" ? tokens->size() - validation : tokens->size() - first;
-  const std::int64_t length = settings.model.gpt.n_positions;
-  if (count < length + 1) {
-    throw UserError(origin + ": the " + part + " part has " + counted(count, "token") + ", and one window needs " +
-                    std::to_string(length + 1) + " (model.n_positions " + std::to_string(length) +
-                    "); data.validation_fraction is " + shown(settings.data.validation_fraction) +
-                    ": raise it, use --part all, or a longer text");
-  }
-  return {.windows = make_window_source(tokens, first, count, length),
-          .sliding = nullptr,
-          .tokenizer = std::move(tokenizer),
-          .description = file_name(path) + ", " + part + " part: " + counted(count, "token")};
+Measured open_checkpoint(const EvaluateLine& line) {
+  Measured measured;
+  measured.checkpoint = std::make_unique<NativeCheckpoint>(find_checkpoint(line.checkpoint));
+  measured.config = config_of_checkpoint(*measured.checkpoint, line.configs, line.sets);
+  return measured;
 }
 
-// Token files need not say which tokenizer they were made with: it is then taken to be the model's own.
-Subject open_other(const Settings& settings, const NativeCheckpoint& checkpoint, std::unique_ptr<Tokenizer> own,
-                   const std::string& part) {
-  if (part == "all") throw UserError("--part all is for a running text; use validation or training");
-  Dataset dataset = open_dataset(settings);
-  const bool is_unnamed = settings.data.type == "tokens" && dataset.tokenizer == nullptr;
-  const bool both = own != nullptr && dataset.tokenizer != nullptr;
-  if (both ? own->name() != dataset.tokenizer->name() || own->definition() != dataset.tokenizer->definition()
-           : !is_unnamed && (own != nullptr || dataset.tokenizer != nullptr)) {
-    throw UserError("data: its tokens are not those that the model of " + checkpoint.directory() +
-                    " was trained on: the tokenizer is another one");
-  }
-  if (part == "validation" && dataset.validation == nullptr) {
-    throw UserError(
-        "data: there is no validation part: set data.validation_fraction, or name validation data, or use --part "
-        "training");
-  }
-  return {.windows = std::move(part == "validation" ? dataset.validation : dataset.training),
-          .sliding = nullptr,
-          .tokenizer = std::move(own),
-          .description = dataset.description + "; " + part + " part"};
+// The weights that a config's model.pretrained names, as a run would begin with them.
+Measured open_pretrained_model(const EvaluateLine& line) {
+  const std::string what_to_give =
+      "evaluate needs weights: name a checkpoint or a run's directory with --checkpoint PATH, or give a config whose "
+      "model.pretrained names weights (a Hugging Face directory, a model file of llm.c, a checkpoint)";
+  if (line.configs.empty()) throw UserError(what_to_give);
+  ResolveOptions options = resolve_options_here();
+  options.base = Json{{"device", {{"type", "cpu"}}}};
+  options.resumed = ResumedBatch{};
+  Measured measured;
+  measured.config = resolve_config(line.configs, line.sets, 1, options);
+  const Settings& settings = measured.config.settings;
+  if (settings.model.pretrained.empty())
+    throw UserError(what_to_give + "; in " + line.configs.back() + " there is no model.pretrained");
+  refuse_absurd_sizes(settings);
+  measured.pretrained = open_pretrained(settings.model);
+  return measured;
 }
 
-Subject open_subject(const ResolvedConfig& config, const NativeCheckpoint& checkpoint, const EvaluateLine& line) {
-  const Settings& settings = config.settings;
-  std::unique_ptr<Tokenizer> own = tokenizer_of(checkpoint);
-  const bool runs_on = settings.data.type == "text" && settings.data.format != "prompt_completion";
-  if (line.stride > 0 && !runs_on) throw UserError("--stride is for a running text: the data are separate samples");
-  if (!runs_on || own == nullptr) return open_other(settings, checkpoint, std::move(own), line.part);
-  Subject subject = open_running_text(settings, std::move(own), line.part);
-  const std::int64_t length = settings.model.gpt.n_positions;
-  if (line.stride > length) {
-    throw UserError("--stride " + std::to_string(line.stride) + " leaves tokens out: at most model.n_positions, " +
-                    std::to_string(length) + ", which is no overlap");
-  }
-  if (line.stride > 0 && line.stride < length)
-    subject.sliding = std::make_unique<SlidingSource>(*subject.windows, line.stride);
-  return subject;
+EvaluatedModel described(const Measured& measured) {
+  if (measured.checkpoint)
+    return {.name = measured.name(), .tokenizer = tokenizer_of(*measured.checkpoint), .tokenizer_is_known = true};
+  const std::optional<StoredTokenizer> stored = measured.pretrained->tokenizer();
+  if (!stored || stored->name.empty())
+    return {.name = measured.name(), .tokenizer = nullptr, .tokenizer_is_known = false};
+  return {.name = measured.name(),
+          .tokenizer = make_tokenizer(stored->name, stored->definition),
+          .tokenizer_is_known = true};
 }
 
-void print(const Evaluation& result, const NativeCheckpoint& checkpoint, const ResolvedConfig& config,
-           const Subject& subject, const EvaluateLine& line) {
+void print(const Evaluation& result, const Measured& measured, const ResolvedConfig& config, const EvaluatedData& data,
+           const EvaluateLine& line) {
   const Settings& settings = config.settings;
   const bool is_gpt = settings.model.type == "gpt";
   nlohmann::ordered_json object;
@@ -154,16 +129,21 @@ void print(const Evaluation& result, const NativeCheckpoint& checkpoint, const R
     if (line.stride > 0) object["stride"] = line.stride;
   }
   object["part"] = line.part;
-  object["checkpoint"] = checkpoint.directory();
-  object["step"] = checkpoint.manifest().step;
+  std::string step;
+  if (measured.checkpoint) {
+    object["checkpoint"] = measured.checkpoint->directory();
+    object["step"] = measured.checkpoint->manifest().step;
+    step = "step " + std::to_string(measured.checkpoint->manifest().step) + ", ";
+  } else {
+    object["pretrained"] = settings.model.pretrained;
+  }
   object["precision"] = settings.precision.preset;
   if (line.json) {
     std::puts(json_text(object, 2).c_str());
     return;
   }
-  std::printf("%s, step %lld, %s\n%s\n", checkpoint.directory().c_str(),
-              static_cast<long long>(checkpoint.manifest().step), settings.precision.preset.c_str(),
-              subject.description.c_str());
+  std::printf("%s, %s%s\n%s\n", measured.name().c_str(), step.c_str(), settings.precision.preset.c_str(),
+              data.description.c_str());
   for (const auto& [name, value] : object.items()) {
     if (value.is_number() && name != "step") std::printf("%-14s %s\n", name.c_str(), json_text(value).c_str());
     if (value.is_null()) std::printf("%-14s not finite\n", name.c_str());
@@ -176,24 +156,29 @@ int evaluate(int argc, const char* const* argv) {
   EvaluateLine line;
   if (!parse(line, argc, argv)) return 0;
   if (launched_by_mpi()) throw UserError("evaluate starts its ranks itself: use --ranks N without mpirun");
-  const NativeCheckpoint checkpoint(find_checkpoint(line.checkpoint));
-  ResolvedConfig config = config_of_checkpoint(checkpoint, line.configs, line.sets);
+  const Measured measured = line.checkpoint.empty() ? open_pretrained_model(line) : open_checkpoint(line);
+  ResolvedConfig config = measured.config;
   for (const std::string& notice : config.notices) std::fprintf(stderr, "notice: %s\n", notice.c_str());
-  const Subject subject = open_subject(config, checkpoint, line);
+  const EvaluatedData data = open_evaluated_data(config.settings, described(measured), line.part, line.stride);
   const std::int64_t rows = config.settings.batch.micro;
+  const auto load = [&](InferenceWeights& weights) {
+    if (measured.checkpoint) return weights.load(*measured.checkpoint);
+    measured.pretrained->verify();
+    weights.load(*measured.pretrained);
+  };
   const auto rank = [&](Communicator& communicator) {
     std::optional<Evaluation> result;
     with_model(
-        config, checkpoint, rows, communicator,
+        config, load, rows, communicator,
         [&](InferenceModel& model, Device& device, Communicator&) {
-          rehearse_evaluation(model, device, subject.source().shape(), rows);
+          rehearse_evaluation(model, device, data.source().shape(), rows);
         },
         [&](InferenceModel& model, Device& device, Communicator& devices) {
-          result = evaluate_all(model, device, devices, subject.source(), rows, subject.tokenizer.get(),
+          result = evaluate_all(model, device, devices, data.source(), rows, data.tokenizer.get(),
                                 [] { return stop_signal() != 0; });
         });
     if (!result) return 128 + stop_signal();
-    if (communicator.rank() == 0) print(*result, checkpoint, config, subject, line);
+    if (communicator.rank() == 0) print(*result, measured, config, data, line);
     return 0;
   };
   if (line.ranks == 1) {

@@ -131,7 +131,7 @@ class Ranks {
       if (process > 0) kill(process, signal);
     }
   }
-  // The first lets ranks finish their step; at the second they stop at once, and one that does not answer is ended.
+  // The first lets ranks come to a good end; at the second they stop at once, and one that does not answer is ended.
   void forward(int signal) {
     if (!forwarded_.empty()) deadline_ = std::min(deadline_.value_or(Clock::time_point::max()), Clock::now() + at_once);
     forwarded_.push_back(signal);

@@ -8,11 +8,11 @@
 #include "app/launcher.h"
 #include "app/output_directory.h"
 #include "app/prove.h"
+#include "app/resolve_options.h"
 #include "app/same_config.h"
 #include "app/signals.h"
 #include "app/verbs.h"
 #include "app/version.h"
-#include "checkpoint/open_weights.h"
 #include "checkpoint/resume_point.h"
 #include "comm/agree.h"
 #include "comm/mpi.h"
@@ -23,6 +23,7 @@
 #include "config/resolve_again.h"
 #include "core/available_memory.h"
 #include "core/errors.h"
+#include "core/json.h"
 #include "core/process.h"
 #include "data/source.h"
 #include "device/cpu/instruction_set.h"
@@ -36,16 +37,8 @@ namespace zt {
 
 namespace {
 
-ResolvedConfig resolve(const CommandLine& line, int world_size, const std::optional<ResumedBatch>& resumed = {}) {
-  ResolveOptions options;
-  options.resumed = resumed;
-  options.expects_gpu = gpu_driver_is_installed();
-  options.bf16_is_fast = cpu::detected_instruction_level() >= cpu::InstructionLevel::avx512_bf16;
+ResolvedConfig resolve(const CommandLine& line, int world_size, ResolveOptions options = resolve_options_here()) {
   options.output_dir = line.output;
-  options.pretrained_model = [](const std::string& path) {
-    const std::unique_ptr<WeightSource> weights = open_weights(path);
-    return PretrainedModel{model_section(weights->model()), weights->description()};
-  };
   return resolve_config(line.configs, line.sets, world_size, options);
 }
 
@@ -55,6 +48,15 @@ ResumedBatch batch_of(const Settings& settings, const std::string& grad_accum_dt
 }
 ResumedBatch batch_of(const ResumePoint& point) {
   return zt::batch_of(point.manifest.config, point.directory + "/" + manifest_name + ": config");
+}
+
+// The model of a run that goes on is that of its checkpoint. What model.pretrained names was its beginning: it is not
+// looked at, and need not be there any more.
+PretrainedModel model_of(const ResumePoint& point) {
+  return {
+      .section = model_section(model_of_section(point.manifest.config.value("model", Json::object()))),
+      .description = "the checkpoint " + point.directory + ", from which the run goes on (its beginning is not read)",
+      .is_of_resumed_run = true};
 }
 
 // The data, able to write the prompt: characters that the vocabulary lacks are found before files are touched.
@@ -151,7 +153,7 @@ class Run {
   }
 
   int mpi_ranks(int world_size) {
-    config_ = resolve(line_, world_size, batch_);
+    config_ = resolve_run(world_size);
     watch_stop_signals();
     std::string note;
     int code = 0;
@@ -200,9 +202,16 @@ class Run {
   }
   bool resumes() const { return adds_to_run_ || (line_.resume && (!point_ || point_->same_run)); }
 
+  ResolvedConfig resolve_run(int world_size) const {
+    ResolveOptions options = resolve_options_here();
+    options.resumed = batch_;
+    if (point_) options.pretrained_model = [&](const std::string&) { return model_of(*point_); };
+    return resolve(line_, world_size, options);
+  }
+
   // Everything that can be found wrong before ranks exist.
   void prepare(int world_size) {
-    config_ = resolve(line_, world_size, batch_);
+    config_ = resolve_run(world_size);
     if (config_.settings.device.communicator == "mpi") {
       throw UserError("device.communicator: \"mpi\" (for CPUs) needs mpirun: mpirun -n " +
                       std::to_string(std::max(2, world_size)) + " zerotrain ..., without --ranks");
@@ -268,7 +277,10 @@ class Run {
 
 // Looks for what --resume is to go on from. Nothing: the run is finished, which has been said.
 std::optional<ResumeSearch> search_resume_point(const CommandLine& line, int world_size) {
-  const TrainingSettings training = resolve(line, world_size, ResumedBatch{}).settings.training;
+  ResolveOptions options = resolve_options_here();
+  options.resumed = ResumedBatch{};
+  options.pretrained_model = {};  // nobody looks before it is known whether there is a checkpoint in its place
+  const TrainingSettings training = resolve(line, world_size, options).settings.training;
   const std::string& directory = training.output_dir;
   ResumeSearch search = find_resume_point(line.resume_from, directory, line.resume_previous);
   const auto say = [](const std::string& text) {

@@ -23,14 +23,18 @@ struct ResolvedConfig {
 
 // The batch of a run that goes on: the micro-batches of a step stay the same ones, whatever the number of ranks.
 struct ResumedBatch {
-  std::int64_t train = 0, micro = 0;  // 0: not known yet, and the rules of the batch are left out
-  std::string grad_accum_dtype;       // of the sums; empty: as the config says
+  // 0: not known yet, and the rules of the batch are left out: `micro` is then as the config says, for one rank.
+  std::int64_t train = 0, micro = 0;
+  std::string grad_accum_dtype;  // of the sums; empty: as the config says
 };
 
 // What weights in a file say of the model that they belong to.
 struct PretrainedModel {
   Json section;             // as the config's section "model"
   std::string description;  // of where they lie
+  // A checkpoint that the run goes on from: it fills in what the config leaves open; the rest is compared with it later
+  // (train/resume.h).
+  bool is_of_resumed_run = false;
 };
 
 struct ResolveOptions {

@@ -1,4 +1,5 @@
 // train_batch_size = train_micro_batch_size_per_gpu x gradient_accumulation_steps x ranks: any two give the third.
+#include <algorithm>
 #include <set>
 
 #include "config/resolver.h"
@@ -46,7 +47,11 @@ bool Resolver::set_on_command_line(const std::string& path) const {
 void Resolver::resolve_resumed_batch() {
   const ResumedBatch& resumed = *options_.resumed;
   if (resumed.train == 0) {
-    for (const char* key : {train_key, micro_key, steps_key}) values_[key] = 1;
+    const auto number = [&](const char* key) { return known({key}) ? get<std::int64_t>(key) : 0; };
+    const std::int64_t on_one_rank = number(train_key) / std::max<std::int64_t>(1, number(steps_key));
+    const std::int64_t micro = number(micro_key) != 0 ? number(micro_key) : std::max<std::int64_t>(1, on_one_rank);
+    for (const char* key : {train_key, steps_key}) values_[key] = 1;
+    values_[micro_key] = micro;
     return;
   }
   const auto told = [&](const char* key) {

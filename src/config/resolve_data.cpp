@@ -41,7 +41,7 @@ void Resolver::resolve_synthetic_data() {
   if (is("model.type", "mlp") && task == "tokens") {
     problem("data.task", "found \"tokens\", but model.type \"mlp\" takes none: use \"task\": \"regression\"");
   }
-  if (task == "tokens" && holds_auto("model.vocab_size")) {
+  if (task == "tokens" && holds_auto("model.vocab_size") && !comes_with_weights("model.vocab_size")) {
     problem("model.vocab_size",
             "\"auto\" comes from a tokenizer, and synthetic tokens have none: give a number, as 256");
   }
@@ -94,7 +94,7 @@ void Resolver::resolve_csv_data() {
     }
   }
   if (names && numbers) return;  // they may name one column twice: the table tells, and counts them
-  if (!known({"model.layers", "model.loss"})) return;
+  if (!known({"model.layers", "model.loss"}) || comes_with_weights("model.loss")) return;
   const auto outputs = get<std::vector<std::int64_t>>("model.layers").back();
   const bool classes = get<std::string>("model.loss") == "cross_entropy";
   if (classes && target.size() != 1) {
@@ -110,7 +110,7 @@ void Resolver::resolve_csv_data() {
 }
 
 void Resolver::resolve_idx_data() {
-  if (known({"model.loss"}) && get<std::string>("model.loss") != "cross_entropy") {
+  if (known({"model.loss"}) && get<std::string>("model.loss") != "cross_entropy" && !comes_with_weights("model.loss")) {
     problem("model.loss",
             "the labels of idx data are classes: use \"cross_entropy\", with as many outputs as classes at "
             "the end of model.layers");

@@ -24,6 +24,10 @@ bool Resolver::fits_pretrained(const std::string& key, const Json& theirs) const
   return ours == theirs;
 }
 
+bool Resolver::comes_with_weights(const std::string& path) const {
+  return known({"model.pretrained"}) && !options_.pretrained_model && (!given(path) || holds_auto(path));
+}
+
 void Resolver::take_pretrained_model() {
   const std::string pretrained = "model.pretrained";
   if (!options_.pretrained_model || !known({pretrained.c_str()}) || !checked_.selected.contains("model.type")) return;
@@ -35,6 +39,7 @@ void Resolver::take_pretrained_model() {
   }
   const auto type = model.section.at("type").get<std::string>();
   if (!is("model.type", type)) {
+    if (model.is_of_resumed_run) return;
     return problem("model.type", "found \"" + checked_.selected.at("model.type") + "\", but " + model.description +
                                      ", which model.pretrained names, has a model of type \"" + type + "\"");
   }
@@ -45,7 +50,7 @@ void Resolver::take_pretrained_model() {
     if (!given(path) || holds_auto(path)) {
       values_[path] = theirs;
       taken += (taken.empty() ? "" : ", ") + key + " " + theirs.dump();
-    } else if (!fits_pretrained(key, theirs)) {
+    } else if (!model.is_of_resumed_run && !fits_pretrained(key, theirs)) {
       problem(path, "found " + shown(path) + ", but " + model.description + ", which " + pretrained + " names, has " +
                         theirs.dump() + ": leave the key out, or take other weights");
     }

@@ -96,10 +96,11 @@ void Resolver::apply_rules() {
 }
 
 void Resolver::resolve_model() {
+  const bool is_open = comes_with_weights("model.n_embd") || comes_with_weights("model.n_head");
   if (is("model.type", "gpt") && known({"model.n_embd", "model.n_head"})) {
     const auto width = get<std::int64_t>("model.n_embd");
     const auto heads = get<std::int64_t>("model.n_head");
-    if (width % heads != 0) {
+    if (width % heads != 0 && !is_open) {
       std::int64_t below = std::min(heads, width);
       while (width % below != 0) --below;
       std::int64_t above = heads;

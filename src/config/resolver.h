@@ -38,6 +38,8 @@ class Resolver {
   void tell_static_scale();
   void take_pretrained_model();
   bool fits_pretrained(const std::string& key, const Json& theirs) const;
+  // A key that is left open, in a config whose weights nobody has looked at: they may bring any value.
+  bool comes_with_weights(const std::string& path) const;
   void resolve_model();
   void resolve_data();
   void resolve_synthetic_data();

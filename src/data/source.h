@@ -47,6 +47,9 @@ class Source {
   virtual std::int64_t losses(std::int64_t /*index*/) const { return shape().losses(); }
   // Whether losses() differs from shape().losses() for some sample.
   virtual bool masks_losses() const { return false; }
+  // Whether the tokens of sample `index` are those of the same text that follow sample index - 1, all of whose losses
+  // count then: windows may lie across the two. False for the first sample, and where a document begins.
+  virtual bool goes_on(std::int64_t /*index*/) const { return false; }
 };
 
 // Windows of `length` tokens side by side in tokens [first, first + count) with targets shifted by one: k * length + 1

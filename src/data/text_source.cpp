@@ -21,6 +21,7 @@ class WindowSource final : public Source {
 
   SampleShape shape() const override { return {.tokens = length_, .token_targets = length_}; }
   std::int64_t samples() const override { return samples_; }
+  bool goes_on(std::int64_t index) const override { return index > 0; }
 
   void sample(std::int64_t index, const SampleView& out) const override {
     assert(index >= 0 && index < samples_);

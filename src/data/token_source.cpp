@@ -41,6 +41,7 @@ class JoinedSource final : public TokenFileSource {
  public:
   using TokenFileSource::TokenFileSource;
   std::int64_t samples() const override { return (run_->size() - 1) / length_; }
+  bool goes_on(std::int64_t index) const override { return index > 0; }
   void sample(std::int64_t index, const SampleView& out) const override {
     assert(index >= 0 && index < samples());
     copy(index * length_, length_, out);
@@ -49,7 +50,8 @@ class JoinedSource final : public TokenFileSource {
 
 struct Window {
   std::int64_t start;
-  std::int64_t count;  // inputs; as many targets
+  std::int32_t count;  // inputs; as many targets
+  bool goes_on;        // in the document of the window before
 };
 
 // Windows that end where their document ends.
@@ -61,6 +63,7 @@ class ApartSource final : public TokenFileSource {
   std::int64_t samples() const override { return static_cast<std::int64_t>(windows_.size()); }
   bool masks_losses() const override { return true; }
   std::int64_t losses(std::int64_t index) const override { return windows_[static_cast<std::size_t>(index)].count; }
+  bool goes_on(std::int64_t index) const override { return windows_[static_cast<std::size_t>(index)].goes_on; }
   void sample(std::int64_t index, const SampleView& out) const override {
     assert(index >= 0 && index < samples());
     const Window& window = windows_[static_cast<std::size_t>(index)];
@@ -76,7 +79,8 @@ class ApartSource final : public TokenFileSource {
 
 // Inputs [first, end), whose last target is at `end`.
 void add_windows(std::int64_t first, std::int64_t end, std::int64_t length, std::vector<Window>& windows) {
-  for (; first < end; first += length) windows.push_back({first, std::min(length, end - first)});
+  for (std::int64_t at = first; at < end; at += length)
+    windows.push_back({at, static_cast<std::int32_t>(std::min(length, end - at)), at > first});
 }
 
 // A document starts with its end-of-text sign in llm.c's files, and ends with it in nanoGPT's. Both ways the sign is

@@ -91,6 +91,12 @@ Rehearsed rehearse(const Settings& settings, std::int64_t rows, const Communicat
 
 void with_model(ResolvedConfig& config, const NativeCheckpoint& checkpoint, std::int64_t rows,
                 Communicator& communicator, const UseModel& rehearsal, const UseModel& use) {
+  with_model(
+      config, [&](InferenceWeights& weights) { weights.load(checkpoint); }, rows, communicator, rehearsal, use);
+}
+
+void with_model(ResolvedConfig& config, const LoadWeights& load, std::int64_t rows, Communicator& communicator,
+                const UseModel& rehearsal, const UseModel& use) {
   const Neighbours neighbours = find_neighbours(communicator);
   const cpu::InstructionLevel level = agree_on_instruction_set(communicator, config.settings.device.instruction_set);
   const ComputeChoice choice = choose_compute(communicator, config.settings.device, neighbours);
@@ -114,7 +120,7 @@ void with_model(ResolvedConfig& config, const NativeCheckpoint& checkpoint, std:
   const cpu::CpuDeviceOptions cpu_options{.sharing_cores = neighbours.sharing_cores};
   Compute compute(choice, config.settings, communicator, rehearsed.operations, &cpu_options);
   InferenceModel model(config.settings, compute.device(), rows);
-  all_or_none<RunError>(communicator, [&] { model.weights().load(checkpoint); });
+  all_or_none<RunError>(communicator, [&] { load(model.weights()); });
   use(model, compute.device(), compute.communicator());
 }
 

@@ -1,4 +1,4 @@
-// What the verbs that use a checkpoint's model begin with: its config, and a model for inference on a device.
+// What the verbs that use a model begin with: its config, and a model for inference on a device.
 #pragma once
 
 #include <functional>
@@ -43,7 +43,12 @@ class InferenceModel {
 using UseModel = std::function<void(InferenceModel& model, Device& device, Communicator& communicator)>;
 
 // Finds a device, sees by a rehearsal on a counting device what `use` needs of it, and runs `use` there with the
-// checkpoint's weights. All ranks call it. `config` is settled. UserError where memory does not suffice.
+// weights that `load` puts in their place, without communication. All ranks call it. `config` is settled. UserError
+// where memory does not suffice.
+using LoadWeights = std::function<void(InferenceWeights& weights)>;
+void with_model(ResolvedConfig& config, const LoadWeights& load, std::int64_t rows, Communicator& communicator,
+                const UseModel& rehearsal, const UseModel& use);
+// With the checkpoint's weights.
 void with_model(ResolvedConfig& config, const NativeCheckpoint& checkpoint, std::int64_t rows,
                 Communicator& communicator, const UseModel& rehearsal, const UseModel& use);
 

@@ -151,8 +151,17 @@ void Session::set_progress(const TrainingProgress& progress) {
   samples_before_ = progress.samples;
 }
 
+// Before micro-step k of a training step. One micro-step is as short as a wait can be made.
+bool Session::leaves_step(std::int64_t k) {
+  if (settings_.batch.accumulation == 1 || !leaves_steps_) return false;
+  const int signal = stop_.ask(device_, communicator_);
+  if (signal == 0) return false;
+  left_ = LeftStep{signal, k};
+  return true;
+}
+
 // The micro-steps of the step that steps_.attempted counts: micro-batch j = k N + r of the global batch for k = 0 ...
-void Session::run_micro_steps(Device& device, double scale, Purpose purpose) {
+bool Session::run_micro_steps(Device& device, double scale, Purpose purpose) {
   const BatchSettings& batch = settings_.batch;
   const std::int64_t micro_batches = batch.micro_batches();
   const StepInfo step{
@@ -163,6 +172,7 @@ void Session::run_micro_steps(Device& device, double scale, Purpose purpose) {
   engine_->begin_step();
   sums_->clear();
   for (std::int64_t k = 0; k < batch.accumulation; ++k) {
+    if (purpose == Purpose::training && leaves_step(k)) return false;
     if (micro_batch_of(k) >= micro_batches) {
       engine_->begin_micro_step(k);
       run_idle_micro_step(device, *engine_, *model_);
@@ -188,6 +198,7 @@ void Session::run_micro_steps(Device& device, double scale, Purpose purpose) {
     const LossView loss = model_->backward(device, *engine_, micro_batch, step);
     sums_->add_losses(loss.losses, loss.count);
   }
+  return true;
 }
 
 FinishContext Session::finish_context() {
@@ -207,17 +218,36 @@ ScheduledValues Session::scheduled() const {
   return scheduled_values(settings_.scheduler, settings_.optimizer.learning_rate, steps_.applied);
 }
 
-StepOutcome Session::train_step(std::int64_t vote) {
+StepOutcome Session::train_step(std::int64_t vote) { return attempt_step(vote).value(); }
+
+// Nothing was updated since the step before.
+void Session::undo_attempt() {
+  --steps_.attempted;
+  communicator_.set_purpose(Purpose::control);
+}
+
+CommunicationCounts Session::counts() const {
+  CommunicationCounts counts = communicator_.counts();
+  if (left_) counts.training = sent_before_step_;
+  return counts;
+}
+
+std::optional<StepOutcome> Session::attempt_step(std::int64_t vote) {
   ++steps_.attempted;
   FinishContext context = finish_context();
   std::vector<double> retried_scales;
   while (true) {
-    run_micro_steps(device_, scaler().scale(), Purpose::training);
+    sent_before_step_ = communicator_.counts().training;
+    if (!run_micro_steps(device_, scaler().scale(), Purpose::training)) {
+      undo_attempt();
+      return std::nullopt;
+    }
     StepOutcome outcome;
     {
       const PhaseClock::Span span(clock_, seconds_.optimizer);
       const std::int64_t over = clock_.ended();
-      outcome = finish_step(context, steps_.applied, scheduled(), vote, [this, over] { clock_.settle(over); });
+      outcome =
+          finish_step(context, steps_.applied, scheduled(), vote + stop_.vote(), [this, over] { clock_.settle(over); });
     }
     outcome.step = steps_.attempted;
     if (outcome.decision.verdict == Verdict::retry) {
@@ -242,15 +272,19 @@ void Session::wait_for_device() {
 }
 
 std::optional<StepOutcome> Session::advance(std::int64_t vote) {
-  if (!delayed_) return train_step(vote);
+  if (!delayed_) return attempt_step(vote);
   ++steps_.attempted;
   delayed_->begin();
-  run_micro_steps(device_, 1.0, Purpose::training);
+  sent_before_step_ = communicator_.counts().training;
+  if (!run_micro_steps(device_, 1.0, Purpose::training)) {
+    undo_attempt();
+    return std::nullopt;
+  }
   clocked_.push_back(clock_.ended());
   {
     const PhaseClock::Span span(clock_, seconds_.optimizer);
     FinishContext context = finish_context();
-    delayed_->finish(context, steps_.attempted, steps_.applied, scheduled(), vote);
+    delayed_->finish(context, steps_.attempted, steps_.applied, scheduled(), vote + stop_.vote());
   }
   communicator_.set_purpose(Purpose::control);
   ++steps_.applied;  // until it is known better

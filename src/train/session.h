@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,7 @@
 #include "optim/update_gate.h"
 #include "train/batch_feeder.h"
 #include "train/phase_clock.h"
+#include "train/stop_watch.h"
 #include "zero/delayed_step.h"
 #include "zero/engine.h"
 #include "zero/finish_step.h"
@@ -56,8 +58,24 @@ class Session {
   // lacks. All ranks; errors as of load_state() (checkpoint/load_state.h).
   std::vector<std::string> load(const std::string& checkpoint);
 
+  // From now on the votes of steps count the stop signal that `signal` gives, and with `every` seconds
+  // (train/stop_watch.h) a step may be left between two of its micro-steps: then advance() returns nothing, left_step()
+  // has a value, and the run is to end. What has been computed of that step is lost: weights, moments, counters and the
+  // data's position are those after the step before, or, where the step was being run again, with the scale of the
+  // retry.
+  void watch_for_stop(std::function<int()> signal, std::optional<double> every) {
+    stop_ = StopWatch(std::move(signal), every.value_or(0.0));
+    leaves_steps_ = every.has_value();
+  }
+  struct LeftStep {
+    int signal = 0;
+    std::int64_t micro_steps = 0;  // of it that had been computed
+  };
+  const std::optional<LeftStep>& left_step() const { return left_; }
+
   // One attempted step: A micro-steps and finish_step, more than once where the gate asks for a retry: with the same
-  // samples and the same dropout. The votes of all ranks come back summed in the outcome.
+  // samples and the same dropout. The votes of all ranks come back summed in the outcome. Not for a run whose
+  // steps may be left.
   StepOutcome train_step(std::int64_t vote);
   // The same for a loop that need not know the outcome at once: begins a step and returns what has become known by it,
   // its own outcome or, with training.report_delay, that of the step before. unread() steps are then to be read by
@@ -92,6 +110,8 @@ class Session {
   const Layout& layout() const { return *layout_; }
   const StepCounts& steps() const { return steps_; }
   StepCounts steps_here() const;  // without those before a resume
+  // What was sent, without the passes of a step that was left.
+  CommunicationCounts counts() const;
   // Samples that the attempted steps have consumed since training began; those up to a step since it was made.
   std::int64_t samples() const { return samples_after(steps_.attempted); }
   std::int64_t samples_after(std::int64_t step) const {
@@ -126,7 +146,11 @@ class Session {
   std::int64_t micro_batch_of(std::int64_t k) const;  // j = k N + r
   std::int64_t first_sample() const;                  // of the step that was attempted last
   void forget_decoded();
-  void run_micro_steps(Device& device, double scale, Purpose purpose);
+  // False: the step was left.
+  bool run_micro_steps(Device& device, double scale, Purpose purpose);
+  std::optional<StepOutcome> attempt_step(std::int64_t vote);
+  bool leaves_step(std::int64_t k);
+  void undo_attempt();
   FinishContext finish_context();
   ScheduledValues scheduled() const;
 
@@ -152,6 +176,10 @@ class Session {
   StepCounts before_;  // what a resumed run began with
   std::int64_t samples_before_ = 0;
   PhaseSeconds seconds_;
+  StopWatch stop_;
+  bool leaves_steps_ = false;
+  std::optional<LeftStep> left_;
+  decltype(CommunicationCounts::training) sent_before_step_{};  // by the steps before, and attempts of this one
 };
 
 }  // namespace zt

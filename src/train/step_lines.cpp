@@ -166,6 +166,17 @@ std::string nothing_applied_warning(std::int64_t attempted, SkipReason last_reas
          (last_reason == SkipReason::loss_not_finite ? "the loss is" : "gradients are") + " not finite";
 }
 
+std::string stop_line(int signal, std::int64_t step, const std::optional<std::int64_t>& computed,
+                      std::int64_t micro_steps) {
+  std::string line = "stopped by signal " + std::to_string(signal) + " after " + step_name(step) +
+                     ", with a checkpoint: --resume goes on from there";
+  if (computed) {
+    line += "; " + step_name(step + 1) + " was left after " + std::to_string(*computed) + " of its " +
+            std::to_string(micro_steps) + " micro-steps and begins anew then";
+  }
+  return line;
+}
+
 std::string early_stopping_line(std::int64_t step, const EarlyStoppingSettings& settings) {
   return "early stopping after step " + std::to_string(step) + ": the validation loss has not improved" +
          (settings.min_delta > 0.0 ? " by more than " + significant(settings.min_delta, 4) : "") + " in " +

@@ -31,6 +31,11 @@ std::string not_finite_end(std::int64_t step, const std::optional<double>& loss,
 std::string nothing_applied_warning(std::int64_t attempted, SkipReason last_reason, const LossScaler& scaler,
                                     const Settings& settings);
 
+// Of a run that a signal has stopped after `step`. `computed`: of the step behind it, which was left, so many of its
+// `micro_steps`.
+std::string stop_line(int signal, std::int64_t step, const std::optional<std::int64_t>& computed,
+                      std::int64_t micro_steps);
+
 // Of a run that early stopping has ended.
 std::string early_stopping_line(std::int64_t step, const EarlyStoppingSettings& settings);
 

@@ -156,6 +156,7 @@ void Trainer::start() {
   plan_.operations = {};
   session_ = std::make_unique<Session>(settings, compute_->device(), compute_->communicator(), dataset_.training.get(),
                                        dataset_.validation.get());
+  session_->watch_for_stop(options_.stop_signal, options_.asks_for_stop_every);
   checkpoints_ = std::make_unique<RunCheckpoints>(config_, dataset_, communicator_, options_, *session_, console_);
   checkpoints_->set_up_state(early_stopping_, record_);
   say_start();
@@ -264,8 +265,9 @@ void Trainer::steps() {
   const TrainingSettings& training = config_.settings.training;
   while (session_->steps().attempted < total) {
     if (session_->unread() == 0) step_began_ = Clock::now();
-    const auto outcome = session_->advance(vote_for(options_.stop_signal ? options_.stop_signal() : 0));
+    const auto outcome = session_->advance(0);
     if (outcome) after_step(*outcome);
+    if (session_->left_step()) stop_signal_ = session_->left_step()->signal;
     checkpoints_->check();
     const bool evaluates = training.eval_interval > 0 && session_->steps().attempted % training.eval_interval == 0;
     const bool saves =
@@ -357,8 +359,10 @@ void Trainer::say_why_it_ends() {
   const TrainingSettings& training = config_.settings.training;
   if (stop_signal_ != 0) {
     record_.stop_reason = "signal";
-    console_.say("stopped by signal " + std::to_string(stop_signal_) + " after step " +
-                 std::to_string(session_->steps().attempted) + ", with a checkpoint: --resume goes on from there");
+    const auto& left = session_->left_step();
+    console_.say(stop_line(stop_signal_, session_->steps().attempted,
+                           left ? std::optional(left->micro_steps) : std::nullopt,
+                           config_.settings.batch.accumulation));
   } else if (stops_early_) {
     record_.stop_reason = "early_stopping";
     console_.say(early_stopping_line(session_->steps().attempted, training.early_stopping));
@@ -390,8 +394,8 @@ void Trainer::finish() {
   const std::vector<std::string> memory = communicator_.all_gather_strings(
       rank_memory_json(communicator_.rank(), compute_->device().ledger(), communicator_.peers_shared_bytes()));
   if (!first_rank()) return;
-  const auto summary = make_summary(*session_, plan_, record_, session_->communicator().counts(), memory,
-                                    session_->model().flops_per_row());
+  const auto summary =
+      make_summary(*session_, plan_, record_, session_->counts(), memory, session_->model().flops_per_row());
   write_file_atomically(settings.training.output_dir + "/summary.json", json_text(summary, 2) + "\n");
   for (const std::string& line : closing_block(summary, settings.training.output_dir)) console_.say(line);
 }
@@ -400,7 +404,7 @@ void Trainer::finish() {
 void Trainer::write_summary() {
   console_.end_progress();
   const auto summary = make_summary(
-      *session_, plan_, record_, session_->communicator().counts(),
+      *session_, plan_, record_, session_->counts(),
       {rank_memory_json(communicator_.rank(), compute_->device().ledger(), communicator_.peers_shared_bytes())},
       session_->model().flops_per_row());
   write_file_atomically(config_.settings.training.output_dir + "/summary.json", json_text(summary, 2) + "\n");

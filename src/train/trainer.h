@@ -21,9 +21,12 @@ struct TrainOptions {
   std::optional<ResumePoint> resume_point;              // where to go on from; none: from the beginning
   std::chrono::steady_clock::time_point process_start;  // for seconds.startup
   std::function<int()> stop_signal;                     // the signal received so far, or 0
-  std::vector<std::string> resume_notices;              // what the search for it has passed over
-  std::string program = "zerotrain";                    // what checkpoints say that they were written by
-  std::string communicator_note;                        // a line about how ranks talk, or ""
+  // Seconds from one look for a signal that any rank has received to the next within a step, which is left then
+  // (train/stop_watch.h); none: steps come to their end.
+  std::optional<double> asks_for_stop_every = 0.5;
+  std::vector<std::string> resume_notices;  // what the search for it has passed over
+  std::string program = "zerotrain";        // what checkpoints say that they were written by
+  std::string communicator_note;            // a line about how ranks talk, or ""
 };
 
 // Trains. All ranks call it with the same arguments. Returns the exit code: 0, 1 (failed; the reason has been said
