@@ -50,7 +50,7 @@ TEST_CASE("inspect tells what is in a checkpoint, and refuses a damaged one") {
   fs::resize_file(place.file("run/checkpoints/step-00000006/rank-00001.weights.safetensors"), 100);
   check_fails(verb(place, {"inspect", "run"}), 1, "rank-00001.weights.safetensors has 100 bytes");
   CHECK(verb(place, {"inspect", "run/checkpoints/step-00000004"}).code == 0);
-  check_fails(verb(place, {"inspect", "missing"}), 1, "missing is not there");
+  check_fails(verb(place, {"inspect", "missing"}), 2, "missing is not there");
   check_fails(verb(place, {"inspect"}), 2, "required");
 }
 
@@ -131,6 +131,6 @@ TEST_CASE("replay runs a step of a run of several ranks again, to the bit, in on
   CHECK(other.code == 1);
   CHECK(other.out.find("differs: loss is ") != std::string::npos);
   check_fails(verb(place, {"replay", "run", "--step", "6", "--tensor", "nothing"}), 2, "the model has no nothing");
-  check_fails(verb(place, {"replay", "run", "--step", "0"}), 2, "--step counts from 1");
+  check_fails(verb(place, {"replay", "run", "--step", "0"}), 2, "not a whole number from 1 on");
   check_fails(verb(place, {"replay", "missing", "--step", "1"}), 2, "name the directory of a run");
 }

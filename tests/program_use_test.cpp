@@ -119,7 +119,7 @@ TEST_CASE("generate refuses what it cannot do, before it writes anything") {
   check_refuses(place.generate({"--prompt", ""}), 2, "empty");
   check_refuses(place.generate({"--prompt", "a", "--temperature", "-1"}), 2, "--temperature");
   check_refuses(place.generate({"--prompt", "a", "--set", "model.n_layer=3"}), 2, "another model");
-  check_refuses(place.run_with({"generate", "--checkpoint", "nowhere", "--prompt", "a"}), 1, "nowhere");
+  check_refuses(place.run_with({"generate", "--checkpoint", "nowhere", "--prompt", "a"}), 2, "nowhere");
   fs::resize_file(place.file("run") / "checkpoints/step-00000004/manifest.json", 100);
   check_refuses(place.generate({"--prompt", "a"}), 1, "manifest.json");
 }

@@ -16,6 +16,7 @@
 #include "core/errors.h"
 #include "core/json.h"
 #include "core/json_text.h"
+#include "train/metrics_file.h"
 
 namespace zt {
 
@@ -33,17 +34,10 @@ std::string digits(double value) {
 
 // The records of training steps, with the fingerprints of those that have some; of several of one step the last counts.
 std::map<std::int64_t, Json> steps_of(const std::string& run) {
-  const std::string path = (fs::path(run) / "metrics.jsonl").string();
-  std::ifstream file(path);
   std::map<std::int64_t, Json> steps;
-  std::int64_t number = 0;
-  for (std::string line; std::getline(file, line);) {
-    ++number;
-    Json record = Json::parse(line, nullptr, false);
-    if (record.is_discarded() || !record.is_object())
-      throw UserError(path + ":" + std::to_string(number) + " is not a JSON object");
+  const auto add = [&](Json&& record) {
     const auto step = record.find("step");
-    if (step == record.end() || !step->is_number_integer()) continue;
+    if (step == record.end() || !step->is_number_integer()) return;
     const auto step_number = step->get<std::int64_t>();
     const std::string kind = record.contains("kind") && record["kind"].is_string() ? record["kind"] : "";
     if (kind == "train") {
@@ -51,7 +45,9 @@ std::map<std::int64_t, Json> steps_of(const std::string& run) {
     } else if (kind == "digest" && steps.contains(step_number)) {
       for (const char* key : {"weights", "moments"}) steps[step_number][key] = record.value(key, "");
     }
-  }
+  };
+  const std::string notice = read_metrics((fs::path(run) / "metrics.jsonl").string(), add);
+  if (!notice.empty()) std::fprintf(stderr, "notice: %s\n", notice.c_str());
   return steps;
 }
 

@@ -53,10 +53,10 @@ bool parse(EvaluateLine& line, int argc, const char* const* argv) {
                  "positions count "
                  "(n_positions: no overlap)")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   app.add_option("-r,--ranks", line.ranks, "Local processes that share the work")
       ->type_name("N")
-      ->check(CLI::Range(1, 1024))
+      ->check(whole_number(1, 1024))
       ->capture_default_str();
   app.add_flag("--json", line.json, "One object with all digits");
   return parse_verb(app, argc, argv);

@@ -48,7 +48,7 @@ std::optional<ExportOptions> parse_export(int argc, const char* const* argv) {
       ->check(CLI::IsMember({"fp32", "bf16", "fp16"}))
       ->capture_default_str();
   app.add_option("--largest-file", options.largest_file, "huggingface: bytes of weights in a file; more make several")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 60))
+      ->check(whole_number(1, std::int64_t{1} << 60))
       ->capture_default_str();
   if (!parse_verb(app, argc, argv)) return std::nullopt;
   return options;

@@ -40,21 +40,22 @@ bool parse(GenerateLine& line, int argc, const char* const* argv) {
       app.add_option("--ids", line.ids, "The tokens to go on from, for a model without text: 1,2,3")->type_name("LIST");
   app.add_option("--max-tokens", line.max_tokens, "Tokens to write at most")
       ->type_name("N")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40))
+      ->check(whole_number(0, std::int64_t{1} << 40))
       ->capture_default_str();
   app.add_option("--temperature", line.sampler.temperature, "Scores are divided by it; 0: always the likeliest token")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(finite_number(0.0, 1e6))
       ->capture_default_str();
   app.add_option("--top-k", line.sampler.top_k, "Draw from the K likeliest tokens only; 0: from all")
       ->type_name("K")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole_number(0))
       ->capture_default_str();
   app.add_option("--top-p", line.sampler.top_p, "Draw from the likeliest tokens that together have this probability")
       ->type_name("P")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(finite_number(0.0, 1.0))
       ->capture_default_str();
   app.add_option("--seed", line.sampler.seed, "Of the draws: the same seed writes the same text")
       ->type_name("N")
+      ->check(seed_number())
       ->capture_default_str();
   app.add_option("--stop", line.stop, "End before this text")->type_name("TEXT");
   app.add_flag("--no-prompt", line.quiet_prompt, "Leave the prompt out of what is written");
@@ -68,7 +69,8 @@ bool parse(GenerateLine& line, int argc, const char* const* argv) {
   if (!parse_verb(app, argc, argv)) return false;
   line.has_prompt = prompt->count() > 0;
   line.has_ids = ids->count() > 0;
-  if (line.has_prompt == line.has_ids)
+  if (line.has_prompt && line.has_ids) throw UserError("--prompt and --ids exclude each other: give one of them");
+  if (!line.has_prompt && !line.has_ids)
     throw UserError("generate needs a prompt: --prompt TEXT, or --ids LIST for a model of tokens without text");
   return true;
 }

@@ -8,6 +8,7 @@
 #include "checkpoint/tensor_statistics.h"
 #include "core/json.h"
 #include "core/json_text.h"
+#include "core/number_text.h"
 #include "core/shape_text.h"
 
 namespace zt {
@@ -19,12 +20,6 @@ using Json = nlohmann::ordered_json;
 std::string line(const char* format, const char* name, const std::string& value) {
   std::array<char, 512> text{};
   std::snprintf(text.data(), text.size(), format, name, value.c_str());
-  return text.data();
-}
-
-std::string megabytes(std::int64_t bytes) {
-  std::array<char, 40> text{};
-  std::snprintf(text.data(), text.size(), "%.1f MB", static_cast<double>(bytes) / 1e6);
   return text.data();
 }
 
@@ -60,7 +55,7 @@ void print_head(const NativeCheckpoint& checkpoint, std::int64_t parameters) {
   say("optimizer", moments.empty() ? "no moments" : moments);
   if (manifest.tokenizer) say("tokenizer", manifest.tokenizer->name);
   say("weights", "checksum " + checksum_text(manifest.weights_checksum));
-  say("files", std::to_string(manifest.files.size()) + ", " + megabytes(manifest.bytes()) + ", all checksums fit");
+  say("files", std::to_string(manifest.files.size()) + ", " + bytes_in_words(manifest.bytes()) + ", all checksums fit");
 }
 
 }  // namespace
@@ -82,6 +77,7 @@ int inspect(int argc, const char* const* argv) {
 
   const NativeCheckpoint checkpoint(find_checkpoint(path));
   checkpoint.verify();
+  checkpoint.verify_weights_checksum();
   const Manifest& manifest = checkpoint.manifest();
   std::int64_t parameters = 0;
   for (const CheckpointTensor& tensor : manifest.tensors) parameters += tensor.count();

@@ -69,7 +69,12 @@ std::optional<FinishedRun> finished_run(const std::string& path) {
   if (!summary.is_object() || summary.value("status", "") != "completed") return std::nullopt;
   const nlohmann::json steps = summary.value("steps", nlohmann::json::object());
   if (!steps.is_object()) return std::nullopt;
-  return FinishedRun{steps.value("attempted", std::int64_t{0}), summary.value("stop_reason", "") == "max_steps"};
+  return FinishedRun{steps.value("attempted", std::int64_t{0}), summary.value("stop_reason", "")};
+}
+
+nlohmann::ordered_json last_config_of(const std::string& path) {
+  std::ifstream file(fs::path(path) / "config.resolved.json");
+  return nlohmann::ordered_json::parse(file, nullptr, false);
 }
 
 }  // namespace zt

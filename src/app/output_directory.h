@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -34,9 +35,12 @@ void claim_output_directory(const std::string& path, bool resume, bool overwrite
 
 // What the summary of a completed run says.
 struct FinishedRun {
-  std::int64_t steps = 0;       // attempted
-  bool took_all_steps = false;  // it ended because training.max_steps were attempted
+  std::int64_t steps = 0;   // attempted
+  std::string stop_reason;  // max_steps, max_epochs, early_stopping
 };
 std::optional<FinishedRun> finished_run(const std::string& path);
+
+// The resolved config that a run left last; no object where there is none, or a damaged one.
+nlohmann::ordered_json last_config_of(const std::string& path);
 
 }  // namespace zt

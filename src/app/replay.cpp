@@ -4,13 +4,11 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 
+#include "app/replay_start.h"
 #include "app/verbs.h"
 #include "checkpoint/checksum.h"
-#include "checkpoint/directory.h"
-#include "checkpoint/native.h"
+#include "checkpoint/open_weights.h"
 #include "checkpoint/stored_type.h"
 #include "comm/threads.h"
 #include "config/resolve_again.h"
@@ -18,6 +16,7 @@
 #include "core/json.h"
 #include "core/json_text.h"
 #include "core/process.h"
+#include "data/message_text.h"
 #include "device/cpu/instruction_set.h"
 #include "train/agreements.h"
 #include "train/compute.h"
@@ -30,8 +29,6 @@ namespace zt {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 struct Request {
   std::string run;
   std::int64_t step = 0;
@@ -40,38 +37,6 @@ struct Request {
   std::vector<std::string> sets;
   bool json = false;
 };
-
-// The newest finished checkpoint of a step before `step`; empty: there is none, and the run is replayed from its
-// beginning.
-std::string checkpoint_before(const std::string& run, std::int64_t step) {
-  const std::string checkpoints = (fs::path(run) / "checkpoints").string();
-  std::string found;
-  for (const std::int64_t candidate : list_checkpoints(checkpoints).finished) {
-    if (candidate < step) found = checkpoints + "/" + checkpoint_name(candidate);
-  }
-  return found;
-}
-
-Json config_of(const std::string& run, const std::string& checkpoint) {
-  if (!checkpoint.empty()) return NativeCheckpoint(checkpoint).manifest().config;
-  const std::string path = (fs::path(run) / "config.resolved.json").string();
-  std::ifstream file(path);
-  Json config = Json::parse(file, nullptr, false);
-  if (!config.is_object()) throw UserError(path + " is missing or damaged: name the directory of a run");
-  return config;
-}
-
-// What metrics.jsonl has of the step; null: nothing.
-Json record_of(const std::string& run, std::int64_t step) {
-  std::ifstream file(fs::path(run) / "metrics.jsonl");
-  Json found = nullptr;
-  for (std::string line; std::getline(file, line);) {
-    Json record = Json::parse(line, nullptr, false);
-    if (record.is_object() && record.value("kind", Json()) == "train" && record.value("step", Json()) == step)
-      found = std::move(record);
-  }
-  return found;
-}
 
 // As a number of metrics.jsonl reads: nine digits, null where it is not finite.
 Json as_recorded(double value) {
@@ -87,17 +52,26 @@ Json values_json(const std::vector<float>& values) {
   return list;
 }
 
-// Elements [first, first + count) of a tensor in the session: weights, the step's gradient (the mean over the global
-// batch, before clipping) and moments.
-Json tensor_json(Session& session, const Request& request, double unscale) {
-  const Layout& layout = session.layout();
-  const auto& places = layout.tensors();
+// UserError where the model has no such tensor, or the tensor no such element.
+const TensorPlace& place_of(const Session& session, const Request& request) {
+  const auto& places = session.layout().tensors();
   const auto place =
       std::find_if(places.begin(), places.end(), [&](const auto& p) { return p.name == request.tensor; });
   if (place == places.end())
     throw UserError("--tensor: the model has no " + request.tensor + " (zerotrain inspect lists them)");
-  const std::int64_t first = std::min(request.first, place->count - 1);
-  const std::int64_t count = std::min(request.count, place->count - first);
+  if (request.first >= place->count) {
+    throw UserError("--first " + std::to_string(request.first) + ": " + place->name + " has the elements 0 to " +
+                    std::to_string(place->count - 1));
+  }
+  return *place;
+}
+
+// Elements [first, first + count) of a tensor in the session: weights, the step's gradient (the mean over the global
+// batch, before clipping) and moments.
+Json tensor_json(Session& session, const Request& request, const TensorPlace& place, double unscale) {
+  const Layout& layout = session.layout();
+  const std::int64_t first = request.first;
+  const std::int64_t count = std::min(request.count, place.count - first);
   Device& device = session.engine().context().device;
   const auto floats_of = [&](ConstTensorView view) {
     std::vector<float> values(static_cast<std::size_t>(view.count));
@@ -110,27 +84,44 @@ Json tensor_json(Session& session, const Request& request, double unscale) {
     to_floats(stored_type(view.dtype), raw.data(), view.count, values.data());
     return values;
   };
-  Json json = {{"tensor", place->name}, {"shape", place->shape}, {"first", first}};
+  Json json = {{"tensor", place.name}, {"shape", place.shape}, {"first", first}};
   const auto names = session.optimizer().moment_names();
   for (int kind = held_weights; kind < static_cast<int>(names.size()); ++kind) {
     visit_updated_state(session.engine(), session.states(), kind, [&](const StateRun& run) {
-      if (&layout.tensor(run.tensor) != &*place) return;
+      if (&layout.tensor(run.tensor) != &place) return;
       const std::string name = kind == held_weights ? "weights" : names[static_cast<std::size_t>(kind)];
       json[name] = values_json(floats_of(run.values.part(first, count)));
     });
   }
-  if (is_trained(place->segment)) {
-    const ConstTensorView sums = session.engine().summed_gradients(place->unit, place->segment);
-    std::vector<float> gradient = floats_of(sums.part(place->offset + first, count));
+  if (is_trained(place.segment)) {
+    const ConstTensorView sums = session.engine().summed_gradients(place.unit, place.segment);
+    std::vector<float> gradient = floats_of(sums.part(place.offset + first, count));
     for (float& value : gradient) value = static_cast<float>(static_cast<double>(value) * unscale);
     json["gradient"] = values_json(gradient);
   }
   return json;
 }
 
+// Other data than those that the run had come in another order.
+void tell_of_changed_data(const Request& request, const ReplayStart& start, std::int64_t samples) {
+  if (start.samples && *start.samples != samples) {
+    throw UserError("the training data have " + counted(samples, "sample") + ", and had " +
+                    std::to_string(*start.samples) + " when " + request.run + " was trained: step " +
+                    std::to_string(request.step) +
+                    " took others then. Put the data back as they were, or name those with --set data.path=...");
+  }
+  if (!start.samples && start.samples_before && *start.samples_before != samples) {
+    std::fprintf(stderr,
+                 "notice: the training data have %lld samples, and had %lld at the checkpoint: if they have changed "
+                 "since the run, the step differs\n",
+                 static_cast<long long>(samples), static_cast<long long>(*start.samples_before));
+  }
+}
+
 // Steps up to the one asked for, then all that is told of it.
-Json run_again(const Request& request, ResolvedConfig config, const std::string& checkpoint, Communicator& host) {
+Json run_again(const Request& request, ResolvedConfig config, const ReplayStart& start, Communicator& host) {
   const Dataset dataset = open_dataset(config.settings);
+  tell_of_changed_data(request, start, dataset.training->samples());
   const ComputeChoice choice = choose_compute(host, config.settings.device, find_neighbours(host));
   Settings settings = config.settings;
   settings.device.type = choice.type;
@@ -141,11 +132,12 @@ Json run_again(const Request& request, ResolvedConfig config, const std::string&
   const cpu::CpuDeviceOptions cpu_options;
   Compute compute(choice, settings, host, plan.operations, &cpu_options);
   Session session(settings, compute.device(), compute.communicator(), dataset.training.get(), dataset.validation.get());
-  if (checkpoint.empty()) {
-    session.initialize();
+  if (start.checkpoint.empty()) {
+    session.initialize(open_pretrained(settings.model).get());
   } else {
-    session.load(checkpoint);
+    session.load(start.checkpoint);
   }
+  const TensorPlace* shown = request.tensor.empty() ? nullptr : &place_of(session, request);
   StepOutcome outcome;
   while (session.steps().attempted < request.step) {
     outcome = session.train_step(0);
@@ -155,14 +147,14 @@ Json run_again(const Request& request, ResolvedConfig config, const std::string&
   }
   const auto J = static_cast<double>(settings.batch.micro_batches());
   Json json = {{"step", outcome.step},
-               {"from", checkpoint.empty() ? Json("the beginning") : Json(checkpoint)},
+               {"from", start.checkpoint.empty() ? Json("the beginning") : Json(start.checkpoint)},
                {"loss", as_recorded(outcome.loss)},
                {"grad_norm", as_recorded(outcome.grad_norm)},
                {"learning_rate", as_recorded(outcome.learning_rate)},
                {"loss_scale", as_recorded(outcome.scale)},
                {"skipped", outcome.decision.verdict != Verdict::apply},
                {"weights_checksum", checksum_text(session.weights_checksum())}};
-  if (!request.tensor.empty()) json["values"] = tensor_json(session, request, 1.0 / (outcome.scale * J));
+  if (shown != nullptr) json["values"] = tensor_json(session, request, *shown, 1.0 / (outcome.scale * J));
   json["not_finite"] = nullptr;
   if (!std::isfinite(outcome.loss) || !std::isfinite(outcome.grad_norm))
     json["not_finite"] = diagnose_not_finite(session, compute.device(), outcome.scale);
@@ -214,23 +206,21 @@ int replay(int argc, const char* const* argv) {
       "zerotrain replay");
   Request request;
   app.add_option("run", request.run, "The run's directory")->type_name("DIR")->required();
-  app.add_option("--step", request.step, "The step, from 1")->type_name("K")->required();
+  app.add_option("--step", request.step, "The step, from 1")->type_name("K")->required()->check(whole_number(1));
   app.add_option("--tensor", request.tensor, "Show values of this tensor: weights after the step, gradient, moments")
       ->type_name("NAME");
-  app.add_option("--first", request.first, "From this element on")->type_name("N");
-  app.add_option("--count", request.count, "So many elements (16)")->type_name("N");
+  app.add_option("--first", request.first, "From this element on")->type_name("N")->check(whole_number(0));
+  app.add_option("--count", request.count, "So many elements (16)")->type_name("N")->check(whole_number(1));
   app.add_option("-s,--set", request.sets, "One key of the config: a.b.c=VALUE")->type_name("KEY=VALUE")->take_all();
   app.add_flag("--json", request.json, "As JSON");
   if (!parse_verb(app, argc, argv)) return 0;
-  if (request.step < 1) throw UserError("--step counts from 1");
-  if (request.first < 0 || request.count < 1) throw UserError("--first must not be negative, --count at least 1");
-  const std::string checkpoint = checkpoint_before(request.run, request.step);
-  const Json before = config_of(request.run, checkpoint);
+  const ReplayStart start = find_replay_start(request.run, request.step);
+  if (!start.notice.empty()) std::fprintf(stderr, "notice: %s\n", start.notice.c_str());
   // Memory and speed of one process: the stage plays no part.
   std::vector<std::string> sets = {"zero_optimization.stage=0", R"(device={"type":"cpu"})"};
   sets.insert(sets.end(), request.sets.begin(), request.sets.end());
-  ResolvedConfig config = resolve_again(before, 1, sets);
-  const Json device = before.value("device", Json::object());
+  ResolvedConfig config = resolve_again(start.config, 1, sets);
+  const Json device = start.config.value("device", Json::object());
   const std::string level = device.value("instruction_set", "auto");
   if (const auto asked = cpu::instruction_level_from(level)) {
     if (*asked > cpu::detected_instruction_level())
@@ -239,11 +229,16 @@ int replay(int argc, const char* const* argv) {
     cpu::limit_instruction_set(*asked);
   }
   Json json;
-  run_ranks_as_threads(1, 0, [&](Communicator& communicator) {
-    json = run_again(request, std::move(config), checkpoint, communicator);
-  });
-  const Json record = record_of(request.run, request.step);
-  json["record"] = record.is_null() ? Json(nullptr) : differences(json, record);
+  run_ranks_as_threads(
+      1, 0, [&](Communicator& communicator) { json = run_again(request, std::move(config), start, communicator); });
+  json["record"] = start.record.is_null() ? Json(nullptr) : differences(json, start.record);
+  if (!start.config_is_known && !start.record.is_null() && !json["record"].empty() && request.sets.empty()) {
+    throw UserError(
+        "step " + std::to_string(request.step) + " of " + request.run +
+        " cannot be replayed: no file tells any more by which config it ran (the run was resumed since, and "
+        "its checkpoints from before are gone), and by the nearest one that is known it comes out otherwise; " +
+        start.else_possible);
+  }
   if (request.json) {
     std::puts(json_text(json, 2).c_str());
   } else {

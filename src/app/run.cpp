@@ -9,6 +9,7 @@
 #include "app/output_directory.h"
 #include "app/prove.h"
 #include "app/resolve_options.h"
+#include "app/resume_search.h"
 #include "app/same_config.h"
 #include "app/signals.h"
 #include "app/verbs.h"
@@ -45,9 +46,6 @@ ResolvedConfig resolve(const CommandLine& line, int world_size, ResolveOptions o
 // What stays of a run on another number of ranks.
 ResumedBatch batch_of(const Settings& settings, const std::string& grad_accum_dtype) {
   return {settings.batch.train, settings.batch.micro, grad_accum_dtype};
-}
-ResumedBatch batch_of(const ResumePoint& point) {
-  return zt::batch_of(point.manifest.config, point.directory + "/" + manifest_name + ": config");
 }
 
 // The model of a run that goes on is that of its checkpoint. What model.pretrained names was its beginning: it is not
@@ -275,39 +273,6 @@ class Run {
   bool adds_to_run_ = false;  // to what this very program began
 };
 
-// Looks for what --resume is to go on from. Nothing: the run is finished, which has been said.
-std::optional<ResumeSearch> search_resume_point(const CommandLine& line, int world_size) {
-  ResolveOptions options = resolve_options_here();
-  options.resumed = ResumedBatch{};
-  options.pretrained_model = {};  // nobody looks before it is known whether there is a checkpoint in its place
-  const TrainingSettings training = resolve(line, world_size, options).settings.training;
-  const std::string& directory = training.output_dir;
-  ResumeSearch search = find_resume_point(line.resume_from, directory, line.resume_previous);
-  const auto say = [](const std::string& text) {
-    if (prints_errors_before_mpi()) std::fprintf(stderr, "%s\n", text.c_str());
-  };
-  const bool in_place = !search.point || search.point->same_run;
-  if (const auto finished = finished_run(directory); finished && in_place && !line.resume_previous) {
-    const bool goes_on = finished->took_all_steps && training.max_steps > finished->steps;
-    if (goes_on && !search.point) {
-      throw UserError("--resume: the run in " + directory + " is finished after " + std::to_string(finished->steps) +
-                      " steps, and training.max_steps asks for " + std::to_string(training.max_steps) +
-                      "; it has left no checkpoint to go on from (training.checkpoint_interval was 0): train anew with "
-                      "--overwrite, or in another directory with --output DIR");
-    }
-    if (!goes_on) {
-      say("the run in " + directory + " is finished: nothing to resume");
-      return std::nullopt;
-    }
-  }
-  if (search.point && search.point->manifest.step >= training.max_steps) {
-    say(search.point->directory + " has " + std::to_string(search.point->manifest.step) +
-        " steps behind it, and training.max_steps is " + std::to_string(training.max_steps) + ": nothing to resume");
-    return std::nullopt;
-  }
-  return search;
-}
-
 int world_size_of_mpi() { return std::max(1, world_of_environment().size); }
 
 }  // namespace
@@ -341,7 +306,12 @@ int run(int argc, const char* const* argv, std::chrono::steady_clock::time_point
   const int world_size = under_mpi ? world_size_of_mpi() : std::max(1, line.ranks);
   ResumeSearch resume;
   if (line.resume) {
-    auto found = search_resume_point(line, world_size);
+    auto found = search_resume_point(line, [&](const std::optional<ResumedBatch>& batch) {
+      ResolveOptions options = resolve_options_here();
+      options.resumed = batch;
+      options.pretrained_model = {};  // nobody looks before it is known whether there is a checkpoint in its place
+      return resolve(line, world_size, options);
+    });
     if (!found) return 0;
     resume = std::move(*found);
   }

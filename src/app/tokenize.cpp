@@ -277,8 +277,9 @@ int train_vocabulary(const Arguments& arguments) {
                  size, arguments.vocab_size);
   }
   if (!arguments.quiet) {
-    std::fprintf(stderr, "%s: %" PRId64 " tokens, learned from %zu different pieces of text\n",
-                 arguments.output.c_str(), size, pieces.map().size());
+    const auto different = static_cast<std::int64_t>(pieces.map().size());
+    std::fprintf(stderr, "%s: %" PRId64 " tokens, learned from %s of text\n", arguments.output.c_str(), size,
+                 counted(different, "different piece").c_str());
   }
   return 0;
 }
@@ -332,13 +333,15 @@ int tokenize(int argc, const char* const* argv) {
   app.add_flag("--no-end-of-text", arguments.without_end_of_text, "Leave <|endoftext|> between documents out");
   app.add_flag("--train", arguments.train, "Train a byte-level BPE vocabulary and write it as tokenizer.json");
   app.add_option("--vocab-size", arguments.vocab_size, "--train: tokens, with the 256 bytes and special ones")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(whole_number(1));
   app.add_option("--min-frequency", arguments.min_frequency, "--train: how often a pair must occur to be merged, 0")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(whole_number(0));
   app.add_option("--special", arguments.special_tokens, "--train: special tokens, <|endoftext|>")->type_name("TEXT...");
   app.add_flag("--documents", arguments.whole_documents,
                "--train: cut a text into pieces as a whole, not line by line");
-  app.add_option("--threads", arguments.threads, "All cores")->type_name("N")->check(CLI::Range(1, 1024));
+  app.add_option("--threads", arguments.threads, "All cores")->type_name("N")->check(whole_number(1, 1024));
   app.add_flag("-q,--quiet", arguments.quiet, "Only warnings and errors on the screen");
   if (!parse_verb(app, argc, argv)) return 0;
   check(app, arguments);

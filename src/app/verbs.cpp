@@ -1,8 +1,11 @@
 #include "app/verbs.h"
 
 #include <array>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <string>
+#include <system_error>
 
 #include "core/errors.h"
 
@@ -28,6 +31,54 @@ const Verb* find_verb(const char* name) {
     if (std::strcmp(verb.name, name) == 0) return &verb;
   }
   return nullptr;
+}
+
+namespace {
+
+// False where the text is not, all of it, a number that the type can hold.
+template <typename Number>
+bool reads_as(const std::string& text, Number& number) {
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && stop == end && !text.empty();
+}
+
+std::string shortest(double number) {
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%g", number);
+  return text.data();
+}
+
+}  // namespace
+
+CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
+  return {[least, most](std::string& text) -> std::string {
+            std::int64_t number = 0;
+            if (reads_as(text, number) && number >= least && number <= most) return "";
+            const bool is_open = most == std::numeric_limits<std::int64_t>::max();
+            return "\"" + text + "\" is not a whole number from " + std::to_string(least) +
+                   (is_open ? " on" : " to " + std::to_string(most)) + "";
+          },
+          ""};
+}
+
+CLI::Validator finite_number(double least, double most) {
+  return {[least, most](std::string& text) -> std::string {
+            double number = 0.0;
+            if (reads_as(text, number) && number >= least && number <= most) return "";
+            return "\"" + text + "\" is not a number from " + shortest(least) + " to " + shortest(most);
+          },
+          ""};
+}
+
+CLI::Validator seed_number() {
+  return {[](std::string& text) -> std::string {
+            std::uint64_t number = 0;
+            if (reads_as(text, number)) return "";
+            return "\"" + text + "\" is not a whole number from 0 to " +
+                   std::to_string(std::numeric_limits<std::uint64_t>::max());
+          },
+          ""};
 }
 
 bool parse_verb(CLI::App& app, int argc, const char* const* argv) {

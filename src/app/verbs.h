@@ -2,6 +2,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
+#include <limits>
 #include <span>
 
 namespace zt {
@@ -18,6 +20,11 @@ const Verb* find_verb(const char* name);  // null: there is none of that name
 
 // Parses a verb's command line. False: its help was asked for and has been printed. UserError.
 bool parse_verb(CLI::App& app, int argc, const char* const* argv);
+
+// Checks of options: a whole number, or a finite one, in [least, most]. The message of a failure names the range.
+CLI::Validator whole_number(std::int64_t least, std::int64_t most = std::numeric_limits<std::int64_t>::max());
+CLI::Validator finite_number(double least, double most);
+CLI::Validator seed_number();  // 64 bits without a sign
 
 // Each in a file of its name.
 int compare(int argc, const char* const* argv);

@@ -4,10 +4,12 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <bit>
 #include <charconv>
 #include <vector>
 
 #include "checkpoint/file_access.h"
+#include "core/random.h"
 
 namespace zt {
 
@@ -41,6 +43,15 @@ std::uint64_t checksum_of_file(const std::string& path) {
     checksum.add(buffer.data(), static_cast<std::size_t>(count));
   }
   return checksum.value();
+}
+
+void add_to_weights_checksum(std::uint64_t& sum, std::size_t tensor, std::int64_t first,
+                             std::span<const float> values) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::uint64_t place =
+        mix64((static_cast<std::uint64_t>(tensor) << 40) ^ (static_cast<std::uint64_t>(first) + i));
+    sum += mix64(place ^ std::bit_cast<std::uint32_t>(values[i]));
+  }
 }
 
 std::string checksum_text(std::uint64_t checksum) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -32,6 +33,10 @@ class RunningChecksum {
 std::uint64_t checksum_of(std::string_view bytes);
 // Reads the file once, front to back, through a small buffer. RunError where it cannot be read.
 std::uint64_t checksum_of_file(const std::string& path);
+
+// The checksum of a model's weights (weights_checksum of manifest.json and summary.json): adds elements of one tensor
+// from `first` on, as the operation Checksum does (device/operations.h).
+void add_to_weights_checksum(std::uint64_t& sum, std::size_t tensor, std::int64_t first, std::span<const float> values);
 
 // 16 lowercase hexadecimal digits, and back; nothing where the text is not that.
 std::string checksum_text(std::uint64_t checksum);

@@ -10,7 +10,9 @@ namespace zt {
 
 JsonFields::JsonFields(const Json& json, std::string file, std::string place)
     : json_(json), file_(std::move(file)), place_(std::move(place)) {
-  if (!json_.is_object()) throw RunError(file_ + ": " + (place_.empty() ? "it" : place_) + " is not a JSON object");
+  if (!json_.is_object())
+    throw RunError(file_ + ": " + (place_.empty() ? "it" : place_.substr(0, place_.size() - 1)) +
+                   " is not a JSON object");
 }
 
 void JsonFields::fail(const std::string& key, const std::string& why) const {

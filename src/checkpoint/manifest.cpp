@@ -283,6 +283,7 @@ std::string manifest_text(const Manifest& manifest) {
   json["early_stopping"] = json_of(manifest.early_stopping);
   json["loss"] = json_of(manifest.loss);
   json["validation_loss"] = json_of(manifest.validation_loss);
+  json["evaluated"] = manifest.evaluated ? Json(*manifest.evaluated) : Json(nullptr);
   json["weights_checksum"] = checksum_text(manifest.weights_checksum);
   json["data_samples"] = manifest.data_samples;
   json["moments"] = manifest.moments;
@@ -335,6 +336,7 @@ Manifest parse_manifest(std::string_view text, const std::string& path) {
   manifest.early_stopping = early_stopping_of(fields.object("early_stopping"));
   manifest.loss = fields.number_or_null("loss");
   manifest.validation_loss = fields.number_or_null("validation_loss");
+  if (!fields.is_null("evaluated")) manifest.evaluated = fields.integer("evaluated", 0, manifest.step);
   manifest.weights_checksum = fields.checksum("weights_checksum");
   manifest.data_samples = fields.integer("data_samples", 0, most_count);
   manifest.moments = fields.texts("moments");

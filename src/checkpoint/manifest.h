@@ -57,6 +57,7 @@ struct Manifest {
   TrainingProgress progress;
   EarlyStoppingState early_stopping;
   std::optional<double> loss, validation_loss;  // as far as they are known and finite
+  std::optional<std::int64_t> evaluated;        // step of the last evaluation, 0: none yet; not every writer tells it
   std::uint64_t weights_checksum = 0;           // as in summary.json
   std::int64_t data_samples = 0;                // of the training data: an epoch
   std::vector<std::string> moments;             // names; empty: no optimizer state is held

@@ -105,6 +105,26 @@ void NativeCheckpoint::verify_weights() const {
     if (file.kind == weights_kind) verify_file(file);
   }
   verify_tokenizer();
+  verify_weights_checksum();
+}
+
+void NativeCheckpoint::verify_weights_checksum() const {
+  constexpr std::int64_t most = std::int64_t{1} << 18;  // elements at once
+  std::vector<float> values;
+  std::uint64_t sum = 0;
+  for (std::size_t tensor = 0; tensor < manifest_.tensors.size(); ++tensor) {
+    const std::int64_t elements = manifest_.tensors[tensor].count();
+    for (std::int64_t first = 0; first < elements; first += most) {
+      const std::int64_t count = std::min(most, elements - first);
+      values.resize(static_cast<std::size_t>(count));
+      read(weights_kind, static_cast<int>(tensor), first, count, values.data());
+      add_to_weights_checksum(sum, tensor, first, values);
+    }
+  }
+  if (sum != manifest_.weights_checksum) {
+    throw RunError(directory_ + ": the weights have another checksum than the manifest says: " + checksum_text(sum) +
+                   ", not " + checksum_text(manifest_.weights_checksum));
+  }
 }
 
 void NativeCheckpoint::verify_tokenizer() const {
@@ -142,15 +162,15 @@ std::string NativeCheckpoint::tokenizer_definition() const {
 
 std::string find_checkpoint(const std::string& path) {
   std::error_code error;
-  if (!fs::exists(path, error)) throw RunError(path + " is not there: name a checkpoint or the directory of a run");
+  if (!fs::exists(path, error)) throw UserError(path + " is not there: name a checkpoint or the directory of a run");
   if (fs::exists(fs::path(path) / manifest_name, error)) return fs::path(path).lexically_normal().string();
   for (const fs::path& checkpoints : {fs::path(path) / "checkpoints", fs::path(path)}) {
     const std::vector<std::int64_t> finished = list_checkpoints(checkpoints.string()).finished;
     if (!finished.empty()) return (checkpoints / checkpoint_name(finished.back())).lexically_normal().string();
   }
-  throw RunError(path +
-                 " holds no finished checkpoint: name one (a directory with a manifest.json), or the directory of "
-                 "a run that has written some");
+  throw UserError(path +
+                  " holds no finished checkpoint: name one (a directory with a manifest.json), or the directory of "
+                  "a run that has written some");
 }
 
 }  // namespace zt

@@ -27,8 +27,10 @@ class NativeCheckpoint {
   // Reads every `stride`-th file from `first` on and compares its checksums: RunError with the file, and the tensor
   // where that can be told. Ranks share the work.
   void verify(int first = 0, int stride = 1) const;
-  // The same of the files with weights, and of the tokenizer's.
+  // The same of the files with weights, and of the tokenizer's; and verify_weights_checksum().
   void verify_weights() const;
+  // Reads all weights: RunError where the manifest says another checksum of them than they have.
+  void verify_weights_checksum() const;
 
   // The text that the tokenizer can be made from again; empty without one.
   std::string tokenizer_definition() const;
@@ -55,7 +57,7 @@ class NativeCheckpoint {
 std::string piece_name(const std::string& tensor, std::int64_t offset);
 
 // What a path on the command line names: a checkpoint, a run's directory or its `checkpoints` (the newest finished
-// one). RunError where there is none.
+// one). UserError where there is none.
 std::string find_checkpoint(const std::string& path);
 
 }  // namespace zt

@@ -1,8 +1,8 @@
 #include "checkpoint/native_weights.h"
 
 #include <algorithm>
-#include <bit>
 #include <mutex>
+#include <span>
 
 #include "checkpoint/checksum.h"
 #include "checkpoint/native.h"
@@ -10,7 +10,6 @@
 #include "config/model_section.h"
 #include "core/errors.h"
 #include "core/files.h"
-#include "core/random.h"
 #include "core/shape_text.h"
 
 namespace zt {
@@ -37,7 +36,10 @@ class NativeWeights final : public WeightSource {
     const std::lock_guard lock(mutex_);  // it opens files as they are needed
     checkpoint_.read(weights_kind, static_cast<int>(tensor), first, count, out);
   }
-  void verify(int first, int stride) const override { checkpoint_.verify(first, stride); }
+  void verify(int first, int stride) const override {
+    checkpoint_.verify(first, stride);
+    if (stride == 1) checkpoint_.verify_weights_checksum();
+  }
   std::optional<StoredTokenizer> tokenizer() const override {
     if (!checkpoint_.manifest().tokenizer) return std::nullopt;
     StoredTokenizer tokenizer;
@@ -52,16 +54,6 @@ class NativeWeights final : public WeightSource {
   std::vector<Tensor> tensors_;
   mutable std::mutex mutex_;
 };
-
-// As the operation Checksum has it (device/operations.h).
-void add_to_checksum(std::uint64_t& sum, std::size_t tensor, std::int64_t first, const float* values,
-                     std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::uint64_t place =
-        mix64((static_cast<std::uint64_t>(tensor) << 40) ^ static_cast<std::uint64_t>(first + i));
-    sum += mix64(place ^ std::bit_cast<std::uint32_t>(values[i]));
-  }
-}
 
 }  // namespace
 
@@ -99,7 +91,8 @@ void write_native_weights(const WeightSource& source, const std::string& directo
       const std::int64_t count = std::min(piece, tensors[i].count() - first);
       source.read(places[i], first, count, values.data());
       refuse_not_finite(source, tensors[i], first, values.data(), count);
-      add_to_checksum(manifest.weights_checksum, i, first, values.data(), count);
+      add_to_weights_checksum(manifest.weights_checksum, i, first,
+                              std::span(values.data(), static_cast<std::size_t>(count)));
       writer.append(values.data(), count * static_cast<std::int64_t>(sizeof(float)));
     }
   }

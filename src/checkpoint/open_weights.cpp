@@ -28,6 +28,8 @@ std::unique_ptr<WeightSource> open_weights(const std::string& path) {
       throw UserError(failure.what());
     }
   }
+  // As export writes it.
+  if (has("model.bin") && !has("config.json")) return open_weights((fs::path(path) / "model.bin").string());
   if (is_directory || path.ends_with(".safetensors") || path.ends_with(".safetensors.index.json")) {
     return open_huggingface(path);
   }

@@ -43,7 +43,10 @@ std::string offer_of(const fs::path& checkpoints, const std::vector<std::int64_t
 
 Manifest manifest_of(const fs::path& checkpoint, bool every_byte) {
   const NativeCheckpoint native(checkpoint.string());
-  if (every_byte) native.verify();
+  if (every_byte) {
+    native.verify();
+    native.verify_weights_checksum();
+  }
   return native.manifest();
 }
 

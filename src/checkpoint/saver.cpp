@@ -18,6 +18,7 @@
 #include "comm/agree.h"
 #include "core/errors.h"
 #include "core/files.h"
+#include "core/number_text.h"
 #include "core/shape_text.h"
 #include "zero/held_state.h"
 
@@ -61,12 +62,6 @@ std::string text_of_file(const std::string& path) {
   std::string text(static_cast<std::size_t>(file.bytes()), '\0');
   file.read(0, file.bytes(), text.data());
   return text;
-}
-
-std::string gigabytes(std::int64_t bytes) {
-  std::array<char, 40> text{};
-  std::snprintf(text.data(), text.size(), "%.3f GB", static_cast<double>(bytes) / 1e9);
-  return text.data();
 }
 
 }  // namespace
@@ -114,8 +109,8 @@ std::string Saver::lacks_room() const {
   if (::statvfs(place.c_str(), &disk) != 0) return "";
   const auto available = static_cast<std::int64_t>(disk.f_bavail) * static_cast<std::int64_t>(disk.f_frsize);
   if (available >= needed) return "";
-  return "no room for a checkpoint in " + options_.checkpoints + ": it takes " + gigabytes(needed) + ", and " +
-         gigabytes(available) +
+  return "no room for a checkpoint in " + options_.checkpoints + ": it takes " + bytes_in_words(needed) + ", and " +
+         bytes_in_words(available) +
          " are free there; free some, write elsewhere with --output DIR, or keep fewer (training.checkpoints_to_keep)";
 }
 

@@ -23,7 +23,9 @@ CountingCommunicator::CountingCommunicator(int rank, int size, int ranks_on_node
       ranks_on_node_(ranks_on_node > 0 ? ranks_on_node : size),
       staging_(size - ranks_on_node_) {}
 
-std::string CountingCommunicator::description() const { return std::to_string(size()) + " ranks, counted only"; }
+std::string CountingCommunicator::description() const {
+  return std::to_string(size()) + (size() == 1 ? " rank" : " ranks") + ", counted only";
+}
 
 void CountingCommunicator::reserve(Device& device, std::int64_t largest_slice_bytes) {
   staging_.reserve(device, largest_slice_bytes);

@@ -219,7 +219,7 @@ std::unique_ptr<Communicator> mpi_communicator(int ranks_per_node, bool windows,
   std::vector<int> members;
   std::unique_ptr<WindowMemory> window_memory;
   const std::vector<int> ranks_of_machine = gather_int(rank, machine);
-  const std::string world_text = std::to_string(size) + " ranks over MPI";
+  const std::string world_text = std::to_string(size) + (size == 1 ? " rank over MPI" : " ranks over MPI");
   if (memory) {
     block = std::make_shared<ControlBlock>(memory, slots, may_spin);
     block->attach(slot, rank, getpid());

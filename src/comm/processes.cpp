@@ -148,7 +148,8 @@ std::unique_ptr<Communicator> ProcessGroup::join(int rank) {
       .rank = rank,
       .size = ranks_,
       .node_ranks = members,
-      .description = std::to_string(ranks_) + " ranks as local processes" + describe_nodes(ranks_, ranks_per_node_),
+      .description = std::to_string(ranks_) + (ranks_ == 1 ? " rank as a local process" : " ranks as local processes") +
+                     describe_nodes(ranks_, ranks_per_node_),
       .on_abort = {}};
   return std::make_unique<HierarchicalCommunicator>(
       std::move(place), std::make_unique<NodeWindows>(block_, members, rank - members.front(), memfd_window_memory()),

@@ -83,8 +83,8 @@ std::int64_t StagedCommunicator::largest_host_bytes() const {
 std::string StagedCommunicator::description() const {
   if (size() == 1) return "1 rank";
   const std::int64_t mebibytes = std::max<std::int64_t>(1, largest_host_bytes() >> 20);
-  return std::to_string(size()) + " ranks, staged through host memory (at most " + std::to_string(mebibytes) +
-         " MiB a rank; " + host_.description() + ")";
+  return std::to_string(size()) + (size() == 1 ? " rank" : " ranks") + ", staged through host memory (at most " +
+         std::to_string(mebibytes) + " MiB a rank; " + host_.description() + ")";
 }
 
 // A chunk is as large as the largest buffer at most: buffers are allocated alike by all ranks, so this is, too.

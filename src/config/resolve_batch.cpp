@@ -69,7 +69,8 @@ void Resolver::resolve_resumed_batch() {
   const std::int64_t least = (micro_batches + world_size_ - 1) / world_size_;
   if (told(steps_key) != 0 && told(steps_key) != least) {
     problem(steps_key, "found " + text(told(steps_key)) + ", but the run goes on with " + text(micro_batches) +
-                           " micro-batches a step, on " + text(world_size_) + " ranks in " + text(least) +
+                           " micro-batches a step, on " + text(world_size_) +
+                           (world_size_ == 1 ? " rank in " : " ranks in ") + text(least) +
                            " micro-steps: remove it, or set train_micro_batch_size_per_gpu");
     return;
   }

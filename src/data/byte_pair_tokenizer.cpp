@@ -65,6 +65,14 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::string& path, const std::st
   if (path == "bytes") return make_byte_tokenizer();
   std::error_code error;
   if (!std::filesystem::exists(path, error) && !error) {
+    // A vocabulary of characters is made of the text of a run: on a command line there is none.
+    if (key.starts_with("--")) {
+      throw UserError(key + ": " + shown(path) +
+                      (path == "characters"
+                           ? ": the characters of a text become a vocabulary in a run alone "
+                             "(data.tokenizer); here it is \"bytes\", or the path of a tokenizer's file"
+                           : ": no such file; it is \"bytes\", or the path of a tokenizer's file"));
+    }
     throw UserError(
         key + ": " + shown(path) +
         ": no such file; it is \"bytes\", for a text also \"characters\", or the path of a tokenizer's file (in a "

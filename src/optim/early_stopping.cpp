@@ -15,7 +15,7 @@ bool EarlyStopping::evaluated(std::int64_t step, double validation_loss) {
   } else {
     ++state_.without_improvement;
   }
-  return settings_.patience > 0 && state_.without_improvement >= settings_.patience;
+  return is_over();
 }
 
 }  // namespace zt

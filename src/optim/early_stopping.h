@@ -32,6 +32,8 @@ class EarlyStopping {
 
   // After each evaluation. Says whether the run should stop.
   bool evaluated(std::int64_t step, double validation_loss);
+  // The same after set_state().
+  bool is_over() const { return settings_.patience > 0 && state_.without_improvement >= settings_.patience; }
 
   const std::optional<BestEvaluation>& best() const { return state_.best; }
   const EarlyStoppingState& state() const { return state_; }

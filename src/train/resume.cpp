@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <string_view>
 
 #include "checkpoint/checksum.h"
@@ -30,18 +31,7 @@ std::vector<ConfigDifference> differences(const Manifest& manifest, const Resolv
   return config_differences(manifest.config, config.json);
 }
 
-}  // namespace
-
-void require_same_model(const Manifest& manifest, const ResolvedConfig& config, const Dataset& dataset) {
-  std::string text;
-  for (const ConfigDifference& difference : differences(manifest, config)) {
-    if (is_one_of(difference.path, {"model"}) && !leaves_model_as_it_is(difference.path))
-      text += "\n  " + difference.text();
-  }
-  if (!text.empty()) {
-    throw UserError("the checkpoint holds another model than the config describes:" + text +
-                    "\nTake the model section of the run that wrote it, or start anew without --resume.");
-  }
+void require_same_vocabulary(const Manifest& manifest, const Dataset& dataset) {
   if (!manifest.tokenizer || dataset.tokenizer == nullptr) return;
   if (manifest.tokenizer->name != dataset.tokenizer->name()) {
     throw UserError("data.tokenizer: " + std::string(dataset.tokenizer->name()) +
@@ -55,6 +45,26 @@ void require_same_model(const Manifest& manifest, const ResolvedConfig& config, 
                     std::to_string(manifest.tokenizer->bytes) +
                     " bytes of definition, or other contents): go on with the text that it was made from");
   }
+}
+
+}  // namespace
+
+void require_same_model(const Manifest& manifest, const ResolvedConfig& config, const Dataset& dataset) {
+  std::string text;
+  bool only_vocabulary = true;
+  for (const ConfigDifference& difference : differences(manifest, config)) {
+    if (!is_one_of(difference.path, {"model"}) || leaves_model_as_it_is(difference.path)) continue;
+    text += "\n  " + difference.text();
+    only_vocabulary = only_vocabulary && difference.path == "model.vocab_size";
+  }
+  // Where it comes from the data, their own difference says more than its size.
+  if (only_vocabulary) require_same_vocabulary(manifest, dataset);
+  if (text.empty()) return;
+  throw UserError("the checkpoint holds another model than the config describes:" + text +
+                  (only_vocabulary ? "\nGo on with the data and the vocabulary that it was trained on, or start anew "
+                                     "without --resume."
+                                   : "\nTake the model section of the run that wrote it, or start anew without "
+                                     "--resume."));
 }
 
 std::vector<std::string> resume_lines(const ResumePoint& point, const ResolvedConfig& config, const Dataset& dataset,
@@ -97,7 +107,7 @@ nlohmann::ordered_json resume_record(const TrainOptions& options, int world_size
   nlohmann::ordered_json record = {{"kind", "resume"}, {"step", 0}, {"world_size", world_size}, {"stage", stage}};
   if (options.resume_point) {
     record["step"] = options.resume_point->manifest.step;
-    record["checkpoint"] = options.resume_point->directory;
+    record["checkpoint"] = std::filesystem::absolute(options.resume_point->directory).string();
   }
   return record;
 }

@@ -60,6 +60,7 @@ void RunCheckpoints::load(EarlyStopping& early_stopping, RunRecord& record) {
   record.best = early_stopping.best();
   record.loss = point.manifest.loss;
   record.validation_loss = point.manifest.validation_loss;
+  record.evaluated = point.manifest.evaluated.value_or(-1);
   if (point.same_run) last_saved_ = point.manifest.step;
   std::vector<std::string> aside;
   all_or_none(communicator_, [&] {
@@ -101,6 +102,7 @@ Manifest RunCheckpoints::describe(const EarlyStopping& early_stopping, const Run
   manifest.early_stopping = early_stopping.state();
   manifest.loss = finite(record.loss);
   manifest.validation_loss = finite(record.validation_loss);
+  if (record.evaluated >= 0) manifest.evaluated = record.evaluated;
   manifest.weights_checksum = session_.weights_checksum();
   manifest.data_samples = dataset_.training->samples();
   manifest.config = config_.json;

@@ -34,6 +34,7 @@ struct RunRecord {
   std::string error;                  // with failed
   std::string stop_reason = "error";  // max_steps, max_epochs, early_stopping, signal, error
   std::optional<double> loss, validation_loss;
+  std::int64_t evaluated = 0;  // the step after which it was evaluated last; 0: not yet; -1: not known
   std::optional<BestEvaluation> best;
   std::optional<std::uint64_t> weights_checksum;
   StepTimes step_times;

@@ -12,6 +12,7 @@
 #include "core/available_memory.h"
 #include "core/errors.h"
 #include "core/files.h"
+#include "core/json.h"
 #include "core/json_text.h"
 #include "core/process.h"
 #include "device/cpu/instruction_set.h"
@@ -21,6 +22,7 @@
 #include "train/console.h"
 #include "train/diagnosis.h"
 #include "train/digest.h"
+#include "train/metrics_file.h"
 #include "train/product_rate.h"
 #include "train/report.h"
 #include "train/resume.h"
@@ -48,6 +50,7 @@ class Trainer {
  private:
   bool first_rank() const { return communicator_.rank() == 0; }
   std::int64_t steps_to_run() const;
+  bool evaluation_was_left_out() const;
   void start();
   void say_start();
   void leave_no_trace();
@@ -82,7 +85,6 @@ class Trainer {
   EarlyStopping early_stopping_;
   bool stops_early_ = false;
   SkipReason last_skip_reason_ = SkipReason::none;
-  std::int64_t last_evaluated_ = -1;
   int stop_signal_ = 0;
   Clock::time_point step_began_;
 };
@@ -115,13 +117,7 @@ Trainer::Trainer(ResolvedConfig config, const Dataset& dataset, Communicator& co
 }
 
 std::int64_t Trainer::steps_to_run() const {
-  const TrainingSettings& training = config_.settings.training;
-  std::int64_t steps = training.max_steps;
-  if (training.max_epochs > 0) {
-    const std::int64_t batch = config_.settings.batch.train;
-    steps = std::min(steps, (training.max_epochs * dataset_.training->samples() + batch - 1) / batch);
-  }
-  return steps;
+  return steps_to_attempt(config_.settings.training, config_.settings.batch.train, dataset_.training->samples());
 }
 
 void Trainer::start() {
@@ -133,6 +129,7 @@ void Trainer::start() {
   const auto start_records = [&] {
     if (!first_rank()) return;
     console_ = Console(directory + "/train.log", options_.quiet, options_.verbose);
+    if (options_.resume) mend_last_line(directory + "/metrics.jsonl");
     const bool scales_loss = precision_preset(settings.precision.preset).scales_loss();
     metrics_ = std::make_unique<MetricsWriter>(directory + "/metrics.jsonl", reports_.csv_monitor(scales_loss));
     if (options_.resume || options_.resume_point)
@@ -159,6 +156,7 @@ void Trainer::start() {
   session_->watch_for_stop(options_.stop_signal, options_.asks_for_stop_every);
   checkpoints_ = std::make_unique<RunCheckpoints>(config_, dataset_, communicator_, options_, *session_, console_);
   checkpoints_->set_up_state(early_stopping_, record_);
+  stops_early_ = early_stopping_.is_over();
   say_start();
 }
 
@@ -263,7 +261,8 @@ bool Trainer::stands_in_for_lost_first_rank(const std::exception& error) const {
 void Trainer::steps() {
   const std::int64_t total = steps_to_run();
   const TrainingSettings& training = config_.settings.training;
-  while (session_->steps().attempted < total) {
+  if (evaluation_was_left_out()) evaluate();
+  while (!stops_early_ && session_->steps().attempted < total) {
     if (session_->unread() == 0) step_began_ = Clock::now();
     const auto outcome = session_->advance(0);
     if (outcome) after_step(*outcome);
@@ -276,12 +275,22 @@ void Trainer::steps() {
     if (evaluates || saves || digests || stop_signal_ != 0 || session_->steps().attempted == total) {
       while (session_->unread() > 0) after_step(session_->read_step());
     }
-    if (stop_signal_ != 0) return;
     if (digests) digest();
+    if (stop_signal_ != 0) return;
     if (evaluates) evaluate();
     if (saves) save();
-    if (stops_early_) return;
   }
+}
+
+// The evaluation after the step at which a signal stopped the run: early stopping counts it, and so does its curve.
+bool Trainer::evaluation_was_left_out() const {
+  if (!options_.resume_point || record_.evaluated < 0) return false;
+  const std::int64_t interval = config_.settings.training.eval_interval;
+  const std::int64_t step = session_->steps().attempted;
+  const nlohmann::ordered_json& config = options_.resume_point->manifest.config;
+  const nlohmann::ordered_json::json_pointer key("/training/eval_interval");
+  return interval > 0 && config.contains(key) && config.at(key) == interval && step % interval == 0 && step > 0 &&
+         record_.evaluated != step && step < steps_to_run();
 }
 
 void Trainer::after_step(const StepOutcome& outcome) {
@@ -326,14 +335,14 @@ void Trainer::fail(const StepOutcome& outcome) {
 void Trainer::evaluate() {
   if (dataset_.validation == nullptr) return;
   const EvaluationResult result = session_->evaluate();
-  last_evaluated_ = session_->steps().attempted;
+  record_.evaluated = session_->steps().attempted;
   record_.validation_loss = result.loss;
   if (metrics_) metrics_->append_line(json_text(evaluation_metrics(*session_, result)));
-  std::string line = "step " + std::to_string(last_evaluated_) + "  validation loss " + fixed(result.loss, 4);
+  std::string line = "step " + std::to_string(record_.evaluated) + "  validation loss " + fixed(result.loss, 4);
   if (config_.settings.model.type == "gpt") line += "  perplexity " + fixed(std::exp(result.loss), 3);
   if (result.accuracy) line += "  accuracy " + fixed(100.0 * *result.accuracy, 2) + " %";
   console_.say(line);
-  stops_early_ = early_stopping_.evaluated(last_evaluated_, result.loss);
+  stops_early_ = early_stopping_.evaluated(record_.evaluated, result.loss);
   record_.best = early_stopping_.best();
 }
 
@@ -376,7 +385,7 @@ void Trainer::finish() {
   console_.end_progress();
   record_.status = stop_signal_ != 0 ? "stopped" : "completed";
   say_why_it_ends();
-  if (stop_signal_ == 0 && settings.training.eval_interval > 0 && last_evaluated_ != session_->steps().attempted)
+  if (stop_signal_ == 0 && settings.training.eval_interval > 0 && record_.evaluated != session_->steps().attempted)
     evaluate();
   if (stop_signal_ == 0) {
     const std::string message = not_finite_end(session_->steps().attempted, record_.loss, record_.validation_loss);
@@ -411,6 +420,16 @@ void Trainer::write_summary() {
 }
 
 }  // namespace
+
+std::int64_t steps_to_attempt(const TrainingSettings& training, std::int64_t batch, std::int64_t samples) {
+  if (training.max_epochs == 0) return training.max_steps;
+  // Far beyond max_steps the product below could overflow.
+  const double epochs = static_cast<double>(training.max_epochs);
+  if (epochs * static_cast<double>(samples) / static_cast<double>(batch) >
+      static_cast<double>(training.max_steps) + 1.0)
+    return training.max_steps;
+  return std::min(training.max_steps, (training.max_epochs * samples + batch - 1) / batch);
+}
 
 int train(const ResolvedConfig& config, const Dataset& dataset, Communicator& communicator,
           const TrainOptions& options) {

@@ -29,6 +29,9 @@ struct TrainOptions {
   std::string communicator_note;            // a line about how ranks talk, or ""
 };
 
+// The steps that `training` lets a run attempt since it began: max_steps, or max_epochs of `samples` if that is less.
+std::int64_t steps_to_attempt(const TrainingSettings& training, std::int64_t batch, std::int64_t samples);
+
 // Trains. All ranks call it with the same arguments. Returns the exit code: 0, 1 (failed; the reason has been said
 // and is in summary.json), 128 + signal. RunError and UserError pass through, after summary.json of a run that had
 // begun has been written with status "failed".

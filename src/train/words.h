@@ -5,12 +5,11 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "core/number_text.h"
+
 namespace zt {
 
-std::string bytes_in_words(std::int64_t bytes);     // "1.25 GB", powers of 1000
-std::string count_in_words(double count);           // "10.8 M"
 std::string seconds_in_words(double seconds);       // "2:05", "1:02:03", "12.3 s"
-std::string fixed(double value, int decimals);      // "1.250"
 std::string significant(double value, int digits);  // "0.000123"
 std::string count_exactly(double count);            // "4294967296"
 
