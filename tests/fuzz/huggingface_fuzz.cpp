@@ -1,6 +1,6 @@
 // sources: checkpoint/huggingface_source checkpoint/huggingface_config checkpoint/json_file checkpoint/weight_source
 // sources: checkpoint/safetensors checkpoint/safetensors_header checkpoint/checksum checkpoint/file_access
-// sources: checkpoint/stored_type checkpoint/transposed core/dtype core/json core/json_bounds
+// sources: checkpoint/stored_type checkpoint/transposed core/dtype core/json core/json_bounds core/shape_text
 // sources: data/message_text model/gpt_units
 // dictionary: json
 #include <algorithm>
