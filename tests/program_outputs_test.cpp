@@ -111,7 +111,8 @@ TEST_CASE("a disk that fills up while training ends the run with code 1 and whol
     constexpr std::int64_t limit = 64 << 20;
     constexpr std::int64_t before = limit - 700;  // room for two steps
     place.write("run/metrics.jsonl", "");
-    fs::resize_file(metrics, before);
+    fs::resize_file(metrics, before - 1);
+    std::ofstream(metrics, std::ios::app) << "\n";
     ProgramOptions options = place.options();
     options.largest_file = limit;
     const ProgramResult result =

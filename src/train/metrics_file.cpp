@@ -43,7 +43,7 @@ std::string read_metrics(const std::string& path, const std::function<void(nlohm
 
 void mend_last_line(const std::string& path) {
   std::error_code error;
-  if (!fs::exists(path, error)) return;
+  if (!fs::is_regular_file(path, error)) return;  // missing, or what cannot be written will tell
   const auto fail = [&](const std::string& why) {
     throw RunError("cannot mend the last line of " + path + ": " + why);
   };
@@ -59,7 +59,7 @@ void mend_last_line(const std::string& path) {
     if (!file.seekg(from) || !file.read(part.data(), count)) fail("it cannot be read");
   };
   std::int64_t first = size;
-  for (bool found = false; first > 0 && !found;) {
+  for (bool found = false; first > 0 && !found && size - first <= longest_record;) {
     const std::int64_t count = std::min(block, first);
     read(first - count, count);
     const std::size_t end = part.rfind('\n');
@@ -67,10 +67,10 @@ void mend_last_line(const std::string& path) {
     first -= found ? count - static_cast<std::int64_t>(end) - 1 : count;
   }
   if (first == size) return;
-  if (size - first <= longest_record) {
-    read(first, size - first);
-    if (record_in(part).is_object()) return LineFile(path).append("");
-  }
+  // What is longer was never a record's beginning: it is not this program's to remove.
+  if (size - first > longest_record) return LineFile(path).append("");
+  read(first, size - first);
+  if (record_in(part).is_object()) return LineFile(path).append("");
   fs::resize_file(path, static_cast<std::uintmax_t>(first), error);
   if (error) fail(error.message());
 }

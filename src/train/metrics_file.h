@@ -13,7 +13,7 @@ namespace zt {
 std::string read_metrics(const std::string& path, const std::function<void(nlohmann::ordered_json&&)>& visit);
 
 // Before lines are added to the file: cuts an unfinished last line off, or ends it where only its end is missing.
-// RunError where that cannot be done. A missing file is left missing.
+// One longer than any record is only ended. RunError where that cannot be done. A missing file is left missing.
 void mend_last_line(const std::string& path);
 
 }  // namespace zt
