@@ -83,14 +83,17 @@ TEST_CASE("a loaded model trains on along PyTorch's own losses, at every stage a
     for (const auto& [ranks, stage] : std::vector<std::pair<int, int>>{{1, 0}, {2, 1}, {4, 2}, {4, 3}}) {
       const Settings settings = settings_for(file, *source, data.samples(), ranks, stage);
       with_loaded(settings, data, *source, ranks, [&](Session& session, Communicator& communicator) {
+        double first = 0.0, last = 0.0;
         for (std::size_t step = 0; step < theirs.size(); ++step) {
           const StepOutcome outcome = session.train_step(0);
-          if (communicator.rank() != 0) continue;
+          if (communicator.rank() != 0) continue;  // assertions are for one thread
+          if (step == 0) first = outcome.loss;
+          last = outcome.loss;
           INFO(name << " on " << ranks << " ranks, step " << step << ": " << outcome.loss << ", " << theirs[step]);
           CHECK(std::abs(outcome.loss - exact[step]) < 2e-5);
           CHECK(std::abs(outcome.loss - theirs[step]) < 2e-5);
         }
-        CHECK(theirs.back() < theirs.front() - 0.3);  // it has learned something
+        if (communicator.rank() == 0) CHECK(last < first - 0.3);  // it has learned something
       });
     }
   }
