@@ -275,7 +275,8 @@ void Trainer::steps() {
     if (evaluates || saves || digests || stop_signal_ != 0 || session_->steps().attempted == total) {
       while (session_->unread() > 0) after_step(session_->read_step());
     }
-    if (digests) digest();
+    // After a step that was left the state is that of the step before, which has its digest.
+    if (digests && !session_->left_step()) digest();
     if (stop_signal_ != 0) return;
     if (evaluates) evaluate();
     if (saves) save();
