@@ -21,6 +21,7 @@ bool parse_verb(CLI::App& app, int argc, const char* const* argv);
 
 // Each in a file of its name.
 int compare(int argc, const char* const* argv);
+int estimate(int argc, const char* const* argv);
 int evaluate(int argc, const char* const* argv);
 int generate(int argc, const char* const* argv);
 int inspect(int argc, const char* const* argv);
