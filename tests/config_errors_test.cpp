@@ -135,7 +135,7 @@ const std::vector<WrongValue> wrong_over_gpt = {
     // Ranges.
     {R"({"train_batch_size": 0})", {"found 0; allowed: an integer from 1"}},
     {R"({"training": {"max_steps": 0}})", {"training.max_steps: found 0; allowed: an integer from 1"}},
-    {R"({"zero_optimization": {"stage": 4}})", {"found 4; allowed: an integer from 0 to 3"}},
+    {R"({"zero_optimization": {"stage": 4}})", {"found 4; allowed: an integer from 0 to 3 or \"auto\""}},
     {R"({"model": {"attn_pdrop": 1.0}})", {"found 1.0; allowed: a number from 0 to below 1"}},
     {R"({"gradient_clipping": -1})", {"found -1; allowed: a number from 0 or \"auto\""}},
     {R"({"steps_per_print": 0})", {"found 0; allowed: an integer from 1"}},

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <thread>
+#include <utility>
 
 #include "app/command_line.h"
+#include "app/fit_memory.h"
 #include "app/launcher.h"
 #include "app/output_directory.h"
+#include "app/planning.h"
 #include "app/prove.h"
 #include "app/resolve_options.h"
 #include "app/resume_search.h"
@@ -27,7 +30,6 @@
 #include "core/json.h"
 #include "core/process.h"
 #include "data/source.h"
-#include "device/cpu/instruction_set.h"
 #include "device/gpu/driver.h"
 #include "train/compute.h"
 #include "train/plan.h"
@@ -38,9 +40,13 @@ namespace zt {
 
 namespace {
 
-ResolvedConfig resolve(const CommandLine& line, int world_size, ResolveOptions options = resolve_options_here()) {
+ConfigSource source_of(const CommandLine& line, ResolveOptions options = resolve_options_here()) {
   options.output_dir = line.output;
-  return resolve_config(line.configs, line.sets, world_size, options);
+  return {line.configs, line.sets, std::move(options)};
+}
+
+ResolvedConfig resolve(const CommandLine& line, int world_size, ResolveOptions options = resolve_options_here()) {
+  return resolve_here(source_of(line, std::move(options)), world_size);
 }
 
 // What stays of a run on another number of ranks.
@@ -71,33 +77,11 @@ Dataset open_data(const Settings& settings) {
   return dataset;
 }
 
-// Values that a run finds out for itself, as this process would choose them for a world of `ranks`.
-void settle_here(ResolvedConfig& config, const Dataset& dataset, int ranks, const ComputeChoice& choice) {
-  cpu::InstructionLevel level = cpu::detected_instruction_level();
-  if (const auto asked = cpu::instruction_level_from(config.settings.device.instruction_set))
-    level = std::min(level, *asked);
-  int threads = config.settings.device.threads;
-  if (threads == 0) threads = std::max(1, allowed_core_count() / ranks);
-  LateValues values;
-  if (dataset.vocab_size > 0) values.vocab_size = dataset.vocab_size;
-  values.threads = threads;
-  values.device_type = choice.type;
-  values.communicator = choice.settled_communicator(ranks);
-  values.ranks_per_node = config.settings.device.ranks_per_node;
-  values.instruction_set = std::string(cpu::name_of(level));
-  settle(config, values);
-}
-
 void print_plan(ResolvedConfig config, const Dataset& dataset, int ranks) {
   const ComputeChoice choice = plan_compute(config.settings.device, ranks);
-  settle_here(config, dataset, ranks, choice);
+  settle_here(config, dataset.vocab_size, ranks, choice);
   refuse_absurd_sizes(config.settings);
-  if (const auto level = cpu::instruction_level_from(config.settings.device.instruction_set)) {
-    cpu::limit_instruction_set(*level);
-  }
-  int ranks_on_node = config.settings.device.ranks_per_node;
-  if (choice.type == "cuda") ranks_on_node = choice.communicator == "nccl" ? 1 : ranks;
-  const Plan plan = make_plan(config.settings, 0, ranks, ranks_on_node, scratch_of_device(config.settings.device));
+  const Plan plan = plan_here(config.settings, ranks, choice);
   for (const std::string& notice : config.notices) std::fprintf(stderr, "notice: %s\n", notice.c_str());
   for (const std::string& notice : choice.notices) std::fprintf(stderr, "notice: %s\n", notice.c_str());
   for (const std::string& notice : dataset.notices) std::fprintf(stderr, "notice: %s\n", notice.c_str());
@@ -200,12 +184,13 @@ class Run {
   }
   bool resumes() const { return adds_to_run_ || (line_.resume && (!point_ || point_->same_run)); }
 
-  ResolvedConfig resolve_run(int world_size) const {
+  ConfigSource source() const {
     ResolveOptions options = resolve_options_here();
     options.resumed = batch_;
     if (point_) options.pretrained_model = [&](const std::string&) { return model_of(*point_); };
-    return resolve(line_, world_size, options);
+    return source_of(line_, std::move(options));
   }
+  ResolvedConfig resolve_run(int world_size) const { return resolve_here(source(), world_size); }
 
   // Everything that can be found wrong before ranks exist.
   void prepare(int world_size) {
@@ -223,6 +208,11 @@ class Run {
   void open_data_that_fits(int world_size, int ranks_here) {
     // Whether a GPU has room each rank sees for itself; its driver must not be started before ranks are forked.
     const std::string& device = config_.settings.device.type;
+    if (config_.left_open.any()) {  // chosen by all ranks together, by what each has free
+      refuse_absurd_sizes(least_settings(config_));
+      dataset_ = open_data(config_.settings);
+      return;
+    }
     if (device == "cuda" || (device == "auto" && gpu_driver_is_installed())) {
       dataset_ = open_data(config_.settings);
       return;
@@ -237,7 +227,7 @@ class Run {
     ResolvedConfig config = config_;
     ComputeChoice cpu;
     cpu.communicator = config.settings.device.communicator == "mpi" ? "mpi" : "shared";
-    settle_here(config, dataset, world_size, cpu);
+    settle_here(config, dataset.vocab_size, world_size, cpu);
     // Without the scratch memory of products: their library must not be woken before ranks are forked and have agreed
     // on an instruction set. Each rank checks again, with it.
     const ScratchBytes none = [](const std::vector<Operation>&) { return std::int64_t{0}; };
@@ -249,6 +239,7 @@ class Run {
   }
 
   int rank(Communicator& communicator, const std::string& note) {
+    if (config_.left_open.any()) config_ = choose_together(source(), config_, dataset_.vocab_size, communicator);
     TrainOptions options;
     options.quiet = line_.quiet;
     options.verbose = line_.verbose;
@@ -293,12 +284,13 @@ int run(int argc, const char* const* argv, std::chrono::steady_clock::time_point
   if (line.dry_run || line.print_config) {
     const int ranks = line.world_size > 0 ? line.world_size : line.ranks > 0 ? line.ranks : world_size_of_mpi();
     ResolvedConfig config = resolve(line, ranks);
-    refuse_absurd_sizes(config.settings);
+    refuse_absurd_sizes(least_settings(config));
     const Dataset dataset = open_data(config.settings);
+    if (config.left_open.any()) config = choose_here(source_of(line), config, dataset.vocab_size, ranks);
     if (line.dry_run) {
       print_plan(config, dataset, ranks);
     } else {
-      settle_here(config, dataset, ranks, plan_compute(config.settings.device, ranks));
+      settle_here(config, dataset.vocab_size, ranks, plan_compute(config.settings.device, ranks));
       std::printf("%s\n", config.json.dump(2).c_str());
     }
     return 0;

@@ -14,6 +14,7 @@ namespace zt {
 std::span<const Verb> verbs() {
   static constexpr std::array table = {
       Verb{"compare", "where two runs or two checkpoints part: the first step, the first tensor", compare},
+      Verb{"estimate", "memory, communication and time of a training at any stage and number of ranks", estimate},
       Verb{"generate", "text that a checkpoint's model writes", generate},
       Verb{"evaluate", "a checkpoint's loss on validation data", evaluate},
       Verb{"inspect", "what a checkpoint holds, and whether it is whole", inspect},

@@ -28,6 +28,7 @@ CLI::Validator seed_number();  // 64 bits without a sign
 
 // Each in a file of its name.
 int compare(int argc, const char* const* argv);
+int estimate(int argc, const char* const* argv);
 int evaluate(int argc, const char* const* argv);
 int generate(int argc, const char* const* argv);
 int inspect(int argc, const char* const* argv);

@@ -213,6 +213,11 @@ void add_device(std::vector<Key>& t) {
                   .standard("auto")
                   .or_auto()
                   .one_of({"baseline", "avx2", "avx512", "avx512_bf16"}));
+  t.push_back(used_key(integer, "device.memory_limit",
+                       "bytes that a rank may take; null: what is free on its machine or GPU when the run begins")
+                  .standard(nullptr)
+                  .or_null()
+                  .at_least(1));
   t.push_back(used_key(boolean, "device.tf32", "cuda: fp32 products on tensor cores, with 10 bits of mantissa")
                   .standard(false));
   t.push_back(used_key(boolean, "device.gelu_epilogue", "cuda: GELU and its derivative are computed within products")
@@ -227,8 +232,10 @@ void add_own_keys(std::vector<Key>& table) {
   add_training(table);
   add_guards(table);
   table.push_back(used_key(section, "activation_checkpointing", "recomputation of activations in the backward pass"));
-  table.push_back(used_key(integer, "activation_checkpointing.every", "recompute every k-th block; 0: store all")
+  table.push_back(used_key(integer, "activation_checkpointing.every",
+                           "recompute every k-th block; 0: store all; auto: all where they do not fit else")
                       .standard(0)
+                      .or_auto()
                       .at_least(0));
   add_device(table);
 }

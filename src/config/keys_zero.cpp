@@ -164,8 +164,11 @@ void add_others(std::vector<Key>& t) {
 
 void add_zero_keys(std::vector<Key>& table) {
   table.push_back(used_key(section, "zero_optimization", "what is sharded over the ranks"));
-  table.push_back(used_key(integer, zero + "stage", "shards 1: optimizer states; 2: and gradients; 3: and parameters")
+  table.push_back(used_key(integer, zero + "stage",
+                           "shards 1: optimizer states; 2: and gradients; 3: and parameters; auto: the cheapest that "
+                           "fits the memory (docs/scaling.md)")
                       .standard(0)
+                      .or_auto()
                       .at_least(0)
                       .at_most(3));
   add_stage3(table);

@@ -121,6 +121,8 @@ ResolvedConfig resolve_config(const std::vector<std::string>& files, const std::
   throw_if_any(problems);
   result.settings = resolver.to_settings();
   result.json = resolver.to_json();
+  result.left_open = resolver.left_open();
+  result.memory_limit = resolver.memory_limit();
   return result;
 }
 

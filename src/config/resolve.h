@@ -15,10 +15,23 @@
 
 namespace zt {
 
+// Settings::zero.stage while it is left to the memory.
+constexpr int stage_left_open = -1;
+
+// What "auto" leaves to the memory that a rank finds: zero_optimization.stage, activation_checkpointing.every (also
+// where the stage is "auto" and this key is not given), and with either of them the micro-batch, where nothing but
+// train_batch_size is given. Until they are chosen (app/fit_memory.h) nothing can run.
+struct LeftOpen {
+  bool stage = false, recomputation = false, micro_batch = false;
+  bool any() const { return stage || recomputation; }
+};
+
 struct ResolvedConfig {
   Settings settings;
   Json json;                         // what --print-config prints; read again, it gives the same settings
   std::vector<std::string> notices;  // one line each, for the user
+  LeftOpen left_open;
+  std::int64_t memory_limit = 0;  // device.memory_limit: bytes; 0: none
 };
 
 // The batch of a run that goes on: the micro-batches of a step stay the same ones, whatever the number of ranks.

@@ -193,6 +193,7 @@ void Resolver::tell_idle_keys() {
     notice("training.eval_steps", "has no effect: training.eval_interval is 0, so nothing is evaluated");
   }
   const std::string every = "activation_checkpointing.every";
+  if (is("model.type", "mlp")) set_auto(every, 0, "an mlp has no blocks");
   if (!known({every.c_str()}) || get<std::int64_t>(every) == 0) return;
   if (is("model.type", "mlp")) notice(every, "has no effect: an mlp has no blocks");
   if (is("model.type", "gpt") && known({"model.n_layer"}) &&

@@ -20,6 +20,8 @@ class Resolver {
   void apply_rules();
   Json to_json() const;
   Settings to_settings() const;
+  LeftOpen left_open() const;
+  std::int64_t memory_limit() const;
 
  private:
   // Each resolves the "auto" of its keys, fills computed defaults and reports contradictions.

@@ -124,7 +124,8 @@ Settings Resolver::to_settings() const {
   s.steps_per_print = integer("steps_per_print");
   s.wall_clock_breakdown = flag("wall_clock_breakdown");
 
-  s.zero.stage = static_cast<int>(integer("zero_optimization.stage"));
+  s.zero.stage =
+      known({"zero_optimization.stage"}) ? static_cast<int>(integer("zero_optimization.stage")) : stage_left_open;
   s.zero.max_live_parameters = integer("zero_optimization.stage3_max_live_parameters");
   s.zero.prefetch_bucket_size = integer("zero_optimization.stage3_prefetch_bucket_size");
   s.zero.param_persistence_threshold = integer("zero_optimization.stage3_param_persistence_threshold");
@@ -149,7 +150,7 @@ Settings Resolver::to_settings() const {
   s.training.fast_communication = word("training.communication_order") == "fast";
   s.training.accumulation_order =
       word("training.gradient_accumulation_order") == "local" ? AccumulationOrder::local : AccumulationOrder::global;
-  s.checkpoint_every = integer("activation_checkpointing.every");
+  s.checkpoint_every = integer_or_0("activation_checkpointing.every");
 
   s.device.type = word("device.type");
   s.device.threads = static_cast<int>(integer_or_0("device.threads"));
@@ -159,6 +160,21 @@ Settings Resolver::to_settings() const {
   s.device.tf32 = get<bool>("device.tf32");
   s.device.gelu_epilogue = get<bool>("device.gelu_epilogue");
   return s;
+}
+
+LeftOpen Resolver::left_open() const {
+  LeftOpen open;
+  const std::string every = "activation_checkpointing.every";
+  open.stage = holds_auto("zero_optimization.stage");
+  open.recomputation = is("model.type", "gpt") && (holds_auto(every) || (open.stage && !given(every)));
+  const auto has_number = [&](const char* key) { return given(key) && !is_auto(checked_.given.at(key)); };
+  open.micro_batch = open.any() && !options_.resumed && !has_number("train_micro_batch_size_per_gpu") &&
+                     !has_number("gradient_accumulation_steps");
+  return open;
+}
+
+std::int64_t Resolver::memory_limit() const {
+  return known({"device.memory_limit"}) ? get<std::int64_t>("device.memory_limit") : 0;
 }
 
 }  // namespace zt

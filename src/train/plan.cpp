@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <variant>
 
 #include "comm/counting.h"
 #include "core/errors.h"
@@ -23,6 +24,27 @@ std::int64_t Plan::total() const { return std::accumulate(memory.begin(), memory
 
 namespace {
 
+// What the operations of a step say of it.
+void count_operations(const std::vector<Operation>& operations, Plan& plan) {
+  for (const Operation& operation : operations) {
+    plan.step_flops += product_flops(operation);
+    if (const auto* const loss = std::get_if<CrossEntropy>(&operation); loss != nullptr)
+      plan.logits = std::max(plan.logits, loss->logits.bytes());
+  }
+}
+
+std::int64_t updated_elements(const Engine& engine) {
+  std::int64_t sum = 0;
+  const auto units = static_cast<int>(engine.context().layout.units().size());
+  for (int unit = 0; unit < units; ++unit) {
+    for (const Segment segment : trained_segments) {
+      const auto [begin, end] = engine.updated_range(unit, segment);
+      sum += end - begin;
+    }
+  }
+  return sum;
+}
+
 // The plan of a step of exactly settings.batch.accumulation micro-steps.
 Plan count_step(const Settings& settings, int rank, int ranks, int ranks_on_node, const ScratchBytes& scratch) {
   CountingDevice device(scratch, "counting");
@@ -38,6 +60,12 @@ Plan count_step(const Settings& settings, int rank, int ranks, int ranks_on_node
   session.initialize();
   session.train_step(0);
   plan.elements_applied = sent();
+  plan.sent = communicator.counts().training;
+  count_operations(device.operations(), plan);
+  plan.model_flops = session.model().flops_per_row() * static_cast<double>(settings.batch.micro) *
+                     static_cast<double>(settings.batch.accumulation);
+  plan.updated = updated_elements(session.engine());
+  plan.units = static_cast<int>(session.layout().units().size());
   communicator.set_purpose(Purpose::training);
   for (int unit = 0; unit < static_cast<int>(session.layout().units().size()); ++unit)
     session.engine().publish(unit, Changed::trained);
@@ -75,9 +103,20 @@ Plan make_plan(const Settings& settings, int rank, int ranks, int ranks_on_node,
   };
   Plan plan = count(std::min(accumulation, most));
   if (accumulation > most) {
-    const std::int64_t of_one = plan.elements_applied - count(most - 1).elements_applied;
-    plan.elements_applied += (accumulation - most) * of_one;
-    plan.elements_skipped += (accumulation - most) * of_one;
+    const Plan before = count(most - 1);
+    const std::int64_t more = accumulation - most;
+    const std::int64_t of_one = plan.elements_applied - before.elements_applied;
+    plan.elements_applied += more * of_one;
+    plan.elements_skipped += more * of_one;
+    for (std::size_t kind = 0; kind < plan.sent.size(); ++kind) {
+      CollectiveCount& all = plan.sent.at(kind);
+      const CollectiveCount& less = before.sent.at(kind);
+      all.calls += more * (all.calls - less.calls);
+      all.elements += more * (all.elements - less.elements);
+      all.bytes += more * (all.bytes - less.bytes);
+    }
+    plan.step_flops += static_cast<double>(more) * (plan.step_flops - before.step_flops);
+    plan.model_flops += static_cast<double>(more) * (plan.model_flops - before.model_flops);
   }
   plan.paper_elements = paper_elements_per_parameter(plan.stage, ranks, accumulation, plan.by_segment,
                                                      settings.training.accumulation_order);
@@ -118,40 +157,53 @@ void refuse_absurd_sizes(const Settings& settings) {
   }
 }
 
+namespace {
+
+MemoryCategory largest_category(const Plan& plan) {
+  return static_cast<MemoryCategory>(std::max_element(plan.memory.begin(), plan.memory.end()) - plan.memory.begin());
+}
+
+// Which keys make the largest category smaller.
+std::string remedy_of(const Plan& plan, bool on_gpu) {
+  const std::string shard = plan.ranks == 1 ? "on several ranks " : "";
+  switch (largest_category(plan)) {
+    case MemoryCategory::parameters:
+      return "bf16 halves parameters; " + shard + "zero_optimization.stage 3 shards them";
+    case MemoryCategory::gradients: return shard + "zero_optimization.stage 2 or 3 shards gradients";
+    case MemoryCategory::optimizer: return shard + "zero_optimization.stage 1, 2 or 3 shards optimizer states";
+    case MemoryCategory::communication: return "lower stage3_max_live_parameters and stage3_prefetch_bucket_size";
+    case MemoryCategory::workspace:
+      return on_gpu ? "scratch memory of products, which no key makes smaller: free memory on it, or take another GPU"
+                    : "lower train_micro_batch_size_per_gpu";
+    default:
+      return "lower train_micro_batch_size_per_gpu (and raise gradient_accumulation_steps), or recompute blocks with "
+             "activation_checkpointing.every 1";
+  }
+}
+
+// "Most of it is optimizer (1.2 GB a rank): ..."
+std::string most_of_it(const Plan& plan, bool on_gpu) {
+  const MemoryCategory largest = largest_category(plan);
+  return "Most of it is " + std::string(name_of(largest)) + " (" +
+         bytes_in_words(plan.memory.at(static_cast<std::size_t>(largest))) + " a rank): " + remedy_of(plan, on_gpu) +
+         ".";
+}
+
+}  // namespace
+
 void check_memory(const Plan& plan, int ranks_here, std::int64_t available, const std::string& place) {
   const std::int64_t needed =
       plan.total() > (std::int64_t{1} << 62) / ranks_here ? std::int64_t{1} << 62 : plan.total() * ranks_here;
   if (needed <= available) return;
-  const auto largest =
-      static_cast<std::size_t>(std::max_element(plan.memory.begin(), plan.memory.end()) - plan.memory.begin());
-  const bool one_rank = plan.ranks == 1;
-  const std::string shard = one_rank ? "on several ranks " : "";
-  std::string remedy;
-  switch (static_cast<MemoryCategory>(largest)) {
-    case MemoryCategory::parameters:
-      remedy = "bf16 halves parameters; " + shard + "zero_optimization.stage 3 shards them";
-      break;
-    case MemoryCategory::gradients: remedy = shard + "zero_optimization.stage 2 or 3 shards gradients"; break;
-    case MemoryCategory::optimizer: remedy = shard + "zero_optimization.stage 1, 2 or 3 shards optimizer states"; break;
-    case MemoryCategory::communication:
-      remedy = "lower stage3_max_live_parameters and stage3_prefetch_bucket_size";
-      break;
-    case MemoryCategory::workspace:
-      remedy = place == "this machine"
-                   ? "lower train_micro_batch_size_per_gpu"
-                   : "scratch memory of products, which no key makes smaller: free memory on it, or "
-                     "take another GPU";
-      break;
-    default:
-      remedy =
-          "lower train_micro_batch_size_per_gpu (and raise gradient_accumulation_steps), or recompute blocks with "
-          "activation_checkpointing.every 1";
-  }
   throw UserError("this run needs " + bytes_in_words(plan.total()) + " a rank, " + bytes_in_words(needed) +
                   " for the " + std::to_string(ranks_here) + " rank(s) of " + place + ", but only " +
-                  bytes_in_words(available) + " are free. Most of it is " +
-                  std::string(name_of(static_cast<MemoryCategory>(largest))) + " (" +
-                  bytes_in_words(plan.memory.at(largest)) + " a rank): " + remedy + ".");
+                  bytes_in_words(available) + " are free. " + most_of_it(plan, place != "this machine"));
+}
+
+void check_memory_limit(const Plan& plan, std::int64_t limit) {
+  if (limit == 0 || plan.total() <= limit) return;
+  throw UserError("this run needs " + bytes_in_words(plan.total()) + " a rank, and device.memory_limit is " +
+                  bytes_in_words(limit) + ". " + most_of_it(plan, false));
 }
 
 }  // namespace zt

@@ -1,11 +1,13 @@
 // What a run will hold and send, found by running its code on the counting device.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "comm/communicator.h"
 #include "config/settings.h"
 #include "core/memory.h"
 #include "device/operations.h"
@@ -25,6 +27,12 @@ struct Plan {
   std::int64_t elements_applied = 0;  // sent by one rank in a step whose update is applied
   std::int64_t elements_skipped = 0;  // in a step that is skipped, and in a pass that is run again
   double paper_elements = 0.0;        // per parameter and step
+  std::array<CollectiveCount, collective_kind_count> sent{};  // by one rank in a step whose update is applied
+  std::int64_t logits = 0;   // bytes of those of classes and tokens that exist at a time: part of the activations
+  double step_flops = 0.0;   // of one rank's products in a step, those of recomputed blocks included
+  double model_flops = 0.0;  // of one rank in a step, by the rule of docs: no recomputation
+  std::int64_t updated = 0;  // elements that one rank's optimizer updates, padding included
+  int units = 0;             // of the model: what is gathered and reduced together
   std::vector<Operation> operations;  // all that the device will be asked to do, to prepare for
 
   std::int64_t trained_parameters() const;
@@ -48,5 +56,8 @@ void refuse_absurd_sizes(const Settings& settings);
 // UserError if `ranks_here` ranks of this plan do not fit: says which category is largest and which keys help. `place`:
 // whose memory it is.
 void check_memory(const Plan& plan, int ranks_here, std::int64_t available, const std::string& place = "this machine");
+
+// UserError if the plan is beyond device.memory_limit (bytes of a rank; 0: none is set).
+void check_memory_limit(const Plan& plan, std::int64_t limit);
 
 }  // namespace zt

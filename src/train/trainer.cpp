@@ -141,6 +141,7 @@ void Trainer::start() {
                     scratch_of_device(settings.device));
   // Everybody has looked at what is free before anybody takes.
   all_or_none(communicator_, [&] {
+    check_memory_limit(plan_, config_.memory_limit);
     if (choice_.on_gpu()) {
       check_memory(plan_, choice_.sharing, choice_.gpu.free,
                    "GPU " + std::to_string(choice_.index) + " (" + choice_.gpu.name + ")");
