@@ -109,9 +109,9 @@ class PageReader {
 };
 
 // Beyond the form: ids that are there once and wherever something refers to them, a language, one h1 and no heading
-// that leaves out a level, pictures with words, headers of tables with a scope, nothing that has to be loaded, no
-// script.
-inline std::vector<std::string> problems_of(const std::string& page) {
+// that leaves out a level, pictures with words, headers of tables with a scope, nothing that has to be loaded,
+// no more scripts than said.
+inline std::vector<std::string> problems_of(const std::string& page, int scripts = 0) {
   const PageReader reader(page);
   std::vector<std::string> problems = reader.problems;
   std::set<std::string> ids;
@@ -137,7 +137,8 @@ inline std::vector<std::string> problems_of(const std::string& page) {
     for (const char* key : {"src", "onclick", "onload", "background"}) {
       if (element.attributes.contains(key)) problems.push_back(std::string("attribute ") + key);
     }
-    for (const char* name : {"script", "link", "iframe", "img", "object", "embed"}) {
+    if (element.name == "script" && --scripts < 0) problems.emplace_back("element script");
+    for (const char* name : {"link", "iframe", "img", "object", "embed"}) {
       if (element.name == name) problems.push_back("element " + element.name);
     }
     if (element.name == "html" && !has(element, "lang")) problems.emplace_back("no language");

@@ -52,6 +52,7 @@ class PlainDevice : public Device {
   void synchronize(Event) override {}
   TimeMark mark(Stream) override { return marks_.take(); }
   double seconds_between(TimeMark from, TimeMark to) override { return marks_.give_back(from, to); }
+  double seconds_after(TimeMark from, TimeMark to) override { return marks_.give_back_last(from, to); }
   std::string description() const override { return "plain"; }
 
  private:

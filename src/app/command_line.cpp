@@ -68,7 +68,7 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
              "  zerotrain --config configs/gpt.json --dry-run --world-size 8\n\n"
              "Exit codes: 0 done; 1 the run failed once it had begun; 2 found before the first step; 128+signal when "
              "stopped.");
-  std::string output;
+  std::string output, trace;
   std::vector<std::string> ranks, stages, steps, world_size;
   bool version = false, schema = false;
   app.add_option(
@@ -102,6 +102,12 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
   app.add_option("--world-size", world_size, "With --dry-run: plan for so many ranks")->type_name("N");
   app.add_flag("--print-config", line.print_config, "Print the resolved config as JSON to stdout");
   app.add_flag("--print-schema", schema, "Print the JSON Schema of configs, for editors (docs/config.schema.json)");
+  CLI::Option* trace_option =
+      app.add_option("--trace", trace,
+                     "Record the steps named, or the second and third, into the output directory's trace.json: for "
+                     "Perfetto, chrome://tracing and zerotrain report")
+          ->type_name("[FIRST-LAST]")
+          ->expected(0, 1);
   app.add_flag("-q,--quiet", line.quiet, "Only warnings and errors on the screen");
   app.add_flag("-v,--verbose", line.verbose, "More on the screen");
   app.add_flag("--version", version, "Commit, libraries and built backends");
@@ -130,6 +136,10 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
     return std::nullopt;
   }
   if (*output_option) line.output = output;
+  if (*trace_option) {
+    line.traces = true;
+    if (!trace.empty()) line.traced_steps = traced_steps(trace);
+  }
   line.resume = *resume_option || line.resume_previous;
   if (line.verb.ends_with(".json")) {
     throw UserError("\"" + line.verb +
@@ -175,8 +185,8 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
   exclude("--quiet", "--verbose");
   if (line.dry_run) exclude("--ranks", "--world-size");
   if (line.verb == "prove") {
-    for (const char* option :
-         {"--dry-run", "--print-config", "--output", "--resume", "--resume-previous", "--elastic", "--overwrite"}) {
+    for (const char* option : {"--dry-run", "--print-config", "--output", "--resume", "--resume-previous", "--elastic",
+                               "--overwrite", "--trace"}) {
       if (app.count(option) > 0)
         throw UserError(std::string(option) + " does not go with prove, which writes no files");
     }

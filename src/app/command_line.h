@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "train/trace.h"
+
 namespace zt {
 
 struct CommandLine {
@@ -22,7 +24,9 @@ struct CommandLine {
   bool resume_previous = false;  // from the checkpoint before the newest
   bool elastic = false;          // --elastic: go on with one rank less when one is lost
   bool dry_run = false, print_config = false;
-  int world_size = 0;  // --world-size, for --dry-run
+  bool traces = false;                      // --trace
+  std::optional<TracedSteps> traced_steps;  // that it names
+  int world_size = 0;                       // --world-size, for --dry-run
   bool quiet = false, verbose = false;
 };
 

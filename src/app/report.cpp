@@ -27,8 +27,8 @@ void check_output(const std::string& path) {
   const fs::path parent = fs::path(path).parent_path();
   if (!parent.empty() && !fs::is_directory(parent, error))
     throw UserError("--output " + path + ": there is no directory " + parent.string());
-  static const std::vector<std::string> of_runs = {"metrics.jsonl", "summary.json", "config.resolved.json",
-                                                   "train.log"};
+  static const std::vector<std::string> of_runs = {"metrics.jsonl", "summary.json", "config.resolved.json", "train.log",
+                                                   "trace.json"};
   for (const std::string& name : of_runs) {
     if (fs::path(path).filename() == name) throw UserError("--output " + path + " is the name of a file of a run");
   }

@@ -249,6 +249,8 @@ class Run {
     options.program = program_name();
     options.process_start = start_;
     options.stop_signal = stop_signal;
+    options.traces = line_.traces;
+    options.traced_steps = line_.traced_steps;
     options.communicator_note = note;
     return train(config_, dataset_, communicator, options);
   }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/memory.h"
+#include "device/activity.h"
 #include "device/operations.h"
 
 namespace zt {
@@ -105,10 +106,38 @@ class Device {
   // them); it gives them back to the device, so a mark is read once.
   virtual TimeMark mark(Stream stream) = 0;
   virtual double seconds_between(TimeMark from, TimeMark to) = 0;
+  // The same, but `from` is kept, for other marks to be told from.
+  virtual double seconds_after(TimeMark from, TimeMark to) = 0;
+
+  // Between the two calls operations are put on streams for this. `number`: of a unit; of a step or micro-step.
+  virtual void begin_activity(Activity activity, std::int64_t number) {
+    static_cast<void>(activity);
+    static_cast<void>(number);
+  }
+  virtual void end_activity(Activity activity, std::int64_t number) {
+    static_cast<void>(activity);
+    static_cast<void>(number);
+  }
 
   // False where memory has addresses only (the counting device): values must not be read.
   virtual bool computes() const { return true; }
   virtual std::string description() const = 0;
+};
+
+class ActivitySpan {
+ public:
+  ActivitySpan(Device& device, Activity activity, std::int64_t number)
+      : device_(device), activity_(activity), number_(number) {
+    device.begin_activity(activity, number);
+  }
+  ~ActivitySpan() { device_.end_activity(activity_, number_); }
+  ActivitySpan(const ActivitySpan&) = delete;
+  ActivitySpan& operator=(const ActivitySpan&) = delete;
+
+ private:
+  Device& device_;
+  Activity activity_;
+  std::int64_t number_;
 };
 
 }  // namespace zt

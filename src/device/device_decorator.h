@@ -33,6 +33,9 @@ class DeviceDecorator : public Device {
   void synchronize(Event event) override { inner_.synchronize(event); }
   TimeMark mark(Stream stream) override { return inner_.mark(stream); }
   double seconds_between(TimeMark from, TimeMark to) override { return inner_.seconds_between(from, to); }
+  double seconds_after(TimeMark from, TimeMark to) override { return inner_.seconds_after(from, to); }
+  void begin_activity(Activity activity, std::int64_t number) override { inner_.begin_activity(activity, number); }
+  void end_activity(Activity activity, std::int64_t number) override { inner_.end_activity(activity, number); }
   bool computes() const override { return inner_.computes(); }
   std::string description() const override { return inner_.description(); }
 

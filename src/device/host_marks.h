@@ -21,12 +21,17 @@ class HostMarks {
     times_[index] = std::chrono::steady_clock::now();
     return {static_cast<std::int64_t>(index)};
   }
+  // Seconds between them; both are over.
   double give_back(TimeMark from, TimeMark to) {
-    const auto first = static_cast<std::size_t>(from.number);
+    const double seconds = give_back_last(from, to);
+    free_.push_back(static_cast<std::size_t>(from.number));
+    return seconds;
+  }
+  // The same, but `from` is kept.
+  double give_back_last(TimeMark from, TimeMark to) {
     const auto last = static_cast<std::size_t>(to.number);
-    free_.push_back(first);
     free_.push_back(last);
-    return std::chrono::duration<double>(times_.at(last) - times_.at(first)).count();
+    return std::chrono::duration<double>(times_.at(last) - times_.at(static_cast<std::size_t>(from.number))).count();
   }
 
  private:

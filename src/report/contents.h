@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "report/holdings.h"
 #include "report/recorded_run.h"
 
 namespace zt {
@@ -90,7 +91,7 @@ struct Listing {
   std::string title{}, text{};
 };
 
-using Block = std::variant<Paragraph, LinePlot, BarPlot, Table, Listing>;
+using Block = std::variant<Paragraph, LinePlot, BarPlot, Table, Listing, Holdings>;
 
 struct Section {
   std::string id{}, title{};
@@ -113,6 +114,7 @@ Section curves_section(const std::vector<RecordedRun>& runs);         // curves.
 Section memory_section(const std::vector<RecordedRun>& runs);         // memory_use.cpp
 Section communication_section(const std::vector<RecordedRun>& runs);  // communication_use.cpp
 Section time_section(const std::vector<RecordedRun>& runs);           // time_use.cpp
+Section holdings_section(const std::vector<RecordedRun>& runs);  // holdings.cpp; without blocks: no run has a trace
 
 // Steps that the process that wrote the summary has attempted: since the last resume.
 std::int64_t steps_of_summary(const RecordedRun& run);

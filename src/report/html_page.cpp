@@ -70,6 +70,7 @@ struct BlockWriter {
   void operator()(const BarPlot& plot) const {
     write_figure(out, plot, [&] { write_bar_plot(out, plot); });
   }
+  void operator()(const Holdings& holdings) const { write_holdings(out, holdings); }
   void operator()(const Table& table) const { write_table(out, table); }
   void operator()(const Listing& listing) const {
     out.open("details");

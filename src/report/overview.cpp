@@ -177,8 +177,11 @@ Contents make_contents(const std::vector<RecordedRun>& runs) {
       runs.size() == 1 ? "Training run " + runs.front().name : std::to_string(runs.size()) + " training runs";
   for (const RecordedRun& run : runs) contents.runs.push_back(described(run));
   contents.verdict = equality_in_words(runs);
-  contents.sections = {overview_section(runs),      curves_section(runs), memory_section(runs),
-                       communication_section(runs), time_section(runs),   config_section(runs)};
+  contents.sections = {overview_section(runs), curves_section(runs), memory_section(runs), communication_section(runs),
+                       time_section(runs)};
+  if (Section holdings = holdings_section(runs); !holdings.blocks.empty())
+    contents.sections.push_back(std::move(holdings));
+  contents.sections.push_back(config_section(runs));
   return contents;
 }
 

@@ -38,7 +38,7 @@ a { color: var(--link); }
 nav ul { list-style: none; display: flex; flex-wrap: wrap; gap: 4px 20px; padding: 0; margin: 16px 0 0; }
 nav a { display: inline-block; padding: 4px 0; }
 .blocks { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 460px), 1fr)); gap: 18px; }
-.blocks details, .blocks .text, .blocks .remark, .blocks .scroll, #loss, #memory-by-rank, #step-time { grid-column: 1 / -1; }
+.blocks details, .blocks .text, .blocks .remark, .blocks .scroll, #loss, #memory-by-rank, #step-time, #who-holds-what { grid-column: 1 / -1; }
 .text { color: var(--soft); }
 .remark { background: var(--warn-ground); border-left: 4px solid var(--warn); border-radius: 4px; padding: 10px 14px;
   overflow-wrap: anywhere; }
@@ -83,6 +83,37 @@ figcaption p { color: var(--soft); font-size: 14px; margin-top: 2px; max-width: 
 .run4 { --c: var(--run4); } .run5 { --c: var(--run5); } .run6 { --c: var(--run6); } .run7 { --c: var(--run7); }
 .part0 { fill: var(--part0); } .part1 { fill: var(--part1); } .part2 { fill: var(--part2); } .part3 { fill: var(--part3); }
 .part4 { fill: var(--part4); } .part5 { fill: var(--part5); } .part6 { fill: var(--part6); }
+.player { display: flex; flex-wrap: wrap; gap: 8px 14px; align-items: center; margin: 12px 0 0; font-size: 14px; }
+.player[hidden] { display: none; }
+.player button, .player select { font: inherit; color: var(--ink); background: var(--ground); border: 1px solid var(--soft);
+  border-radius: 6px; padding: 5px 12px; min-height: 32px; }
+.player button:hover { border-color: var(--link); }
+.player label { display: flex; align-items: center; gap: 8px; }
+.player label:nth-of-type(1) { flex: 1 1 260px; }
+.player input { flex: 1; min-width: 120px; accent-color: var(--link); }
+.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 460px), 1fr)); gap: 14px; margin-top: 14px; }
+.panel { border: 1px solid var(--rule); border-radius: 8px; padding: 12px 14px; min-width: 0; }
+.panel-name { font-weight: 600; overflow-wrap: anywhere; }
+.rest { color: var(--soft); font-size: 14px; }
+.now { font-size: 14px; min-height: 3em; margin-top: 8px; font-variant-numeric: tabular-nums; }
+.holders { display: grid; grid-template-columns: auto repeat(3, minmax(0, 1fr)); gap: 6px 12px; margin-top: 8px;
+  align-items: center; }
+.holders b { font-size: 13px; font-weight: 400; color: var(--soft); }
+.holders b:first-child { grid-column: 2; }
+.rank { font-size: 13px; color: var(--soft); white-space: nowrap; }
+.units { display: flex; gap: 3px; min-width: 0; }
+.unit { display: inline-flex; flex: 1 1 0; min-width: 5px; max-width: 60px; height: 26px; border: 1px solid var(--soft);
+  border-radius: 2px; overflow: hidden; }
+.legend .unit { width: 22px; height: 18px; flex: none; }
+.used { outline: 3px solid var(--run1); outline-offset: 0; }
+.unit i { flex: 1 1 0; min-width: 0; }
+.unit i.held { background: var(--part1); }
+.unit i.gone { background: transparent; }
+.unit i.coming { background: repeating-linear-gradient(45deg, var(--part1) 0 3px, var(--card) 3px 6px); }
+.unit i.made { background: var(--part4); }
+.unit i.sum { background: var(--part3); }
+.unit i.old { background: repeating-linear-gradient(90deg, var(--part2) 0 2px, var(--part6) 2px 4px); }
+.unit i.busy { background: var(--ink); }
 .scroll { overflow-x: auto; }
 .words tbody th { white-space: nowrap; }
 table { border-collapse: collapse; font-size: 14px; font-variant-numeric: tabular-nums; }
@@ -121,7 +152,7 @@ footer { color: var(--soft); font-size: 14px; margin-top: 44px; border-top: 1px 
     --part6: #9aa0a8; --edge: #2b3038; --texture: rgba(20, 24, 32, .62); }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   body { padding: 0; max-width: none; font-size: 12px; }
-  nav, details { display: none; }
+  nav, details, .player, .now { display: none; }
   h2 { break-after: avoid; }
   figure, tr { break-inside: avoid; }
   .scroll { overflow: visible; }

@@ -220,6 +220,9 @@ RecordedRun read_run(const std::string& path) {
                           " has no summary.json: the run is going on, or it was killed. What only the "
                           "summary tells (memory, communication, times) is missing.");
   }
+  std::string remark;
+  run.traced = read_traced_step((directory / "trace.json").string(), remark);
+  if (!remark.empty()) run.remarks.push_back(remark);
   return run;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/json.h"
+#include "report/traced_step.h"
 
 namespace zt {
 
@@ -39,6 +40,7 @@ struct RecordedRun {
   bool last_line_cut = false;           // somebody is writing it, or was killed in the middle of it
   nlohmann::ordered_json summary{};     // null: there is none
   nlohmann::ordered_json config{};      // null: there is none
+  std::optional<TracedStep> traced{};   // of its trace.json
   std::vector<std::string> remarks{};   // what could not be read, in sentences
 };
 

@@ -75,7 +75,8 @@ struct BlockText {
     title(table.title, "");
     add(lines, text_lines(table));
   }
-  void operator()(const Listing&) const {}  // config.resolved.json can be read as it is
+  void operator()(const Holdings&) const {}  // is watched; the table beside it is read
+  void operator()(const Listing&) const {}   // config.resolved.json can be read as it is
 };
 
 }  // namespace

@@ -186,6 +186,7 @@ bool Session::run_micro_steps(Device& device, double scale, Purpose purpose) {
     engine_->begin_micro_step(k);
     {
       const PhaseClock::Span span(clock_, seconds_.forward);
+      const ActivitySpan activity(device_, Activity::forward, k);
       model_->forward(device, *engine_, micro_batch, step);
     }
     {
@@ -195,6 +196,7 @@ bool Session::run_micro_steps(Device& device, double scale, Purpose purpose) {
       feeder_->prefetch(training_.get(), first_sample() + (last ? batch.train : 0), micro_batch_of(last ? 0 : k + 1));
     }
     const PhaseClock::Span span(clock_, seconds_.backward);
+    const ActivitySpan activity(device_, Activity::backward, k);
     const LossView loss = model_->backward(device, *engine_, micro_batch, step);
     sums_->add_losses(loss.losses, loss.count);
   }
@@ -245,6 +247,7 @@ std::optional<StepOutcome> Session::attempt_step(std::int64_t vote) {
     StepOutcome outcome;
     {
       const PhaseClock::Span span(clock_, seconds_.optimizer);
+      const ActivitySpan activity(device_, Activity::finish, steps_.attempted);
       const std::int64_t over = clock_.ended();
       outcome =
           finish_step(context, steps_.applied, scheduled(), vote + stop_.vote(), [this, over] { clock_.settle(over); });
@@ -283,6 +286,7 @@ std::optional<StepOutcome> Session::advance(std::int64_t vote) {
   clocked_.push_back(clock_.ended());
   {
     const PhaseClock::Span span(clock_, seconds_.optimizer);
+    const ActivitySpan activity(device_, Activity::finish, steps_.attempted);
     FinishContext context = finish_context();
     delayed_->finish(context, steps_.attempted, steps_.applied, scheduled(), vote + stop_.vote());
   }

@@ -27,6 +27,7 @@
 #include "train/report.h"
 #include "train/resume.h"
 #include "train/run_checkpoints.h"
+#include "train/run_trace.h"
 #include "train/sample.h"
 #include "train/session.h"
 #include "train/step_lines.h"
@@ -76,6 +77,7 @@ class Trainer {
   Plan plan_;
   ComputeChoice choice_;
   std::unique_ptr<Compute> compute_;
+  std::unique_ptr<RunTrace> trace_;  // null: none is asked for
   std::unique_ptr<Session> session_;
   Console console_;
   StepReports reports_;
@@ -152,8 +154,12 @@ void Trainer::start() {
   const cpu::CpuDeviceOptions cpu_options{.sharing_cores = neighbours_.sharing_cores};
   compute_ = std::make_unique<Compute>(choice_, settings, communicator_, plan_.operations, &cpu_options);
   plan_.operations = {};
-  session_ = std::make_unique<Session>(settings, compute_->device(), compute_->communicator(), dataset_.training.get(),
-                                       dataset_.validation.get());
+  if (options_.traces) {
+    trace_ = std::make_unique<RunTrace>(options_.traced_steps, directory, compute_->device(), compute_->communicator());
+  }
+  session_ = std::make_unique<Session>(settings, trace_ ? trace_->device() : compute_->device(),
+                                       trace_ ? trace_->communicator() : compute_->communicator(),
+                                       dataset_.training.get(), dataset_.validation.get());
   session_->watch_for_stop(options_.stop_signal, options_.asks_for_stop_every);
   checkpoints_ = std::make_unique<RunCheckpoints>(config_, dataset_, communicator_, options_, *session_, console_);
   checkpoints_->set_up_state(early_stopping_, record_);
@@ -265,7 +271,9 @@ void Trainer::steps() {
   if (evaluation_was_left_out()) evaluate();
   while (!stops_early_ && session_->steps().attempted < total) {
     if (session_->unread() == 0) step_began_ = Clock::now();
+    if (trace_) trace_->before_step(*session_, total);
     const auto outcome = session_->advance(0);
+    if (trace_) trace_->after_step(*session_, console_);
     if (outcome) after_step(*outcome);
     if (session_->left_step()) stop_signal_ = session_->left_step()->signal;
     checkpoints_->check();
@@ -385,6 +393,7 @@ void Trainer::say_why_it_ends() {
 void Trainer::finish() {
   const Settings& settings = config_.settings;
   console_.end_progress();
+  if (trace_) trace_->finish(*session_, console_);
   record_.status = stop_signal_ != 0 ? "stopped" : "completed";
   say_why_it_ends();
   if (stop_signal_ == 0 && settings.training.eval_interval > 0 && record_.evaluated != session_->steps().attempted)

@@ -12,6 +12,7 @@
 #include "config/resolve.h"
 #include "data/source.h"
 #include "train/plan.h"
+#include "train/trace.h"
 
 namespace zt {
 
@@ -26,6 +27,8 @@ struct TrainOptions {
   std::optional<double> asks_for_stop_every = 0.5;
   std::vector<std::string> resume_notices;  // what the search for it has passed over
   std::string program = "zerotrain";        // what checkpoints say that they were written by
+  bool traces = false;                      // records steps into trace.json (train/run_trace.h): these, or the second
+  std::optional<TracedSteps> traced_steps;  // and third
   std::string communicator_note;            // a line about how ranks talk, or ""
 };
 

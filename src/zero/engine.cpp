@@ -40,8 +40,20 @@ GradientView Engine::gradient(int unit, int tensor) {
   return {view, add};
 }
 
+void Engine::acquire(int unit) {
+  on_acquire(unit);
+  device().begin_activity(Activity::compute, unit);
+}
+
+void Engine::release(int unit) {
+  device().end_activity(Activity::compute, unit);
+  on_release(unit);
+}
+
 void Engine::gradients_ready(int unit) {
-  if (layout().unit(unit).trains()) reduce_gradients(unit);
+  if (!layout().unit(unit).trains()) return;
+  const ActivitySpan span(device(), Activity::reduce, unit);
+  reduce_gradients(unit);
 }
 
 std::string Engine::gradient_at(const void* address) const {

@@ -50,6 +50,8 @@ class Engine : public ParameterAccess {
   virtual void begin_step() {}
   void begin_micro_step(std::int64_t index);
   void begin(Pass pass) override;
+  void acquire(int unit) final;
+  void release(int unit) final;
   ConstTensorView parameter(int unit, int tensor) const final;
   GradientView gradient(int unit, int tensor) final;
   void gradients_ready(int unit) final;
@@ -86,6 +88,8 @@ class Engine : public ParameterAccess {
   // A rank holds the sums of its own micro-batches, whole, until the last micro-step.
   bool sums_locally() const { return context_.order == AccumulationOrder::local; }
 
+  virtual void on_acquire(int /*unit*/) {}
+  virtual void on_release(int /*unit*/) {}
   // Adds the unit's gradients of this micro-batch to the sums, over all ranks.
   virtual void reduce_gradients(int unit) = 0;
   // The memory of a unit's segment that this micro-batch's gradients go to.

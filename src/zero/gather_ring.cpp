@@ -169,6 +169,8 @@ void GatheredParameters::gather(int unit, Slot& slot) {
   // Readers of what the slot held before, and the update of this rank's slice, come first.
   device.wait(Stream::gather, slot.released);
   device.wait(Stream::gather, published_[static_cast<std::size_t>(unit)]);
+  free(slot);
+  const ActivitySpan span(device, Activity::gather, unit);
   slot.unit = unit;
   slot.holders = 0;
   slot.last_use = ++uses_;
@@ -208,8 +210,14 @@ void GatheredParameters::publish(int unit, Changed changed) {
   if (gathered) published_[static_cast<std::size_t>(unit)] = device.record(Stream::gather);
 }
 
+void GatheredParameters::free(Slot& slot) {
+  if (slot.unit < 0) return;
+  const ActivitySpan span(context_.device, Activity::free, slot.unit);
+  slot.unit = -1;
+}
+
 void GatheredParameters::forget() {
-  for (Slot& slot : slots_) slot.unit = -1;
+  for (Slot& slot : slots_) free(slot);
 }
 
 }  // namespace zt

@@ -34,6 +34,7 @@ class GatheredParameters {
   Slot* resident(int unit);
   Slot* free_slot(std::size_t position);  // for what is needed at position of the order, or null
   void gather(int unit, Slot& slot);
+  void free(Slot& slot);
   void run_ahead();
   TensorView slot_view(const Slot& slot, int unit, Segment segment) const;
 

@@ -40,6 +40,7 @@ WholeParameters::WholeParameters(const EngineContext& context)
 
 void WholeParameters::gather(int unit, Changed changed) {
   Device& device = context_.device;
+  const ActivitySpan span(device, Activity::gather, unit);
   device.wait(Stream::gather, device.record(Stream::compute));
   for (const Segment segment : all_segments) {
     if (context_.layout.unit(unit).segment(segment).elements == 0 || !concerns(changed, segment)) continue;

@@ -19,9 +19,6 @@ class Stage0 final : public Engine {
     if (!sums_in_place()) ring_ = std::make_unique<GradientRing>(context());
   }
 
-  void acquire(int /*unit*/) override {}
-  void release(int /*unit*/) override {}
-
   void reduce_gradients(int unit) override {
     if (sums_locally()) {
       ring_->add_to(unit, first_micro_step(), [&](Segment segment) { return sums_.view(unit, segment); });

@@ -23,9 +23,6 @@ class Stage1 final : public Engine {
     }
   }
 
-  void acquire(int unit) override { parameters_.wait_until_gathered(unit); }
-  void release(int /*unit*/) override {}
-
   void reduce_gradients(int unit) override {
     if (ring_) {
       ring_->add_to(unit, first_micro_step(), [&](Segment segment) { return gradients_.view(unit, segment); });
@@ -46,6 +43,7 @@ class Stage1 final : public Engine {
   void publish(int unit, Changed changed) override { parameters_.gather(unit, changed); }
 
  protected:
+  void on_acquire(int unit) override { parameters_.wait_until_gathered(unit); }
   ConstTensorView readable_parameters(int unit, Segment segment) const override {
     return parameters_.view(unit, segment);
   }

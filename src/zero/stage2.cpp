@@ -11,9 +11,6 @@ class Stage2 final : public Engine {
   explicit Stage2(const EngineContext& given)
       : Engine(given), parameters_(context()), ring_(context()), sums_(context()) {}
 
-  void acquire(int unit) override { parameters_.wait_until_gathered(unit); }
-  void release(int /*unit*/) override {}
-
   void reduce_gradients(int unit) override {
     ring_.reduced(unit, reduce_unit(
                             context(), unit, first_micro_step(), gradient_formats(precision()),
@@ -27,6 +24,7 @@ class Stage2 final : public Engine {
   void publish(int unit, Changed changed) override { parameters_.gather(unit, changed); }
 
  protected:
+  void on_acquire(int unit) override { parameters_.wait_until_gathered(unit); }
   ConstTensorView readable_parameters(int unit, Segment segment) const override {
     return parameters_.view(unit, segment);
   }

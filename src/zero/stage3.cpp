@@ -12,8 +12,6 @@ class Stage3 final : public Engine {
 
   // The values of the last step are stale, whether it was applied or not.
   void begin_step() override { parameters_.forget(); }
-  void acquire(int unit) override { parameters_.acquire(unit); }
-  void release(int unit) override { parameters_.release(unit); }
 
   void reduce_gradients(int unit) override {
     ring_.reduced(unit, reduce_unit(
@@ -29,6 +27,8 @@ class Stage3 final : public Engine {
   void forget_gathered() override { parameters_.forget(); }
 
  protected:
+  void on_acquire(int unit) override { parameters_.acquire(unit); }
+  void on_release(int unit) override { parameters_.release(unit); }
   ConstTensorView readable_parameters(int unit, Segment segment) const override {
     return parameters_.view(unit, segment);
   }

@@ -60,13 +60,16 @@ void update_and_publish(FinishContext& context, const OptimizerStep& step) {
   const Layout& layout = engine.context().layout;
   Device& device = engine.context().device;
   for (int unit = 0; unit < static_cast<int>(layout.units().size()); ++unit) {
-    for (const Segment segment : trained_segments) {
-      if (layout.unit(unit).segment(segment).elements == 0) continue;
-      const std::vector<OptimizerPiece>& pieces =
-          pieces_of(context, context.states.borrow(unit, segment), unit, segment);
-      context.optimizer.statistics(device, pieces, step);
-      context.optimizer.apply(device, pieces, step);
-      context.states.give_back(unit, segment);
+    {
+      const ActivitySpan span(device, Activity::update, unit);
+      for (const Segment segment : trained_segments) {
+        if (layout.unit(unit).segment(segment).elements == 0) continue;
+        const std::vector<OptimizerPiece>& pieces =
+            pieces_of(context, context.states.borrow(unit, segment), unit, segment);
+        context.optimizer.statistics(device, pieces, step);
+        context.optimizer.apply(device, pieces, step);
+        context.states.give_back(unit, segment);
+      }
     }
     engine.publish(unit, Changed::trained);
   }

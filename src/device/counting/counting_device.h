@@ -29,6 +29,7 @@ class CountingDevice final : public Device {
   void synchronize(Event) override {}
   TimeMark mark(Stream) override { return {}; }
   double seconds_between(TimeMark, TimeMark) override { return 0.0; }
+  double seconds_after(TimeMark, TimeMark) override { return 0.0; }
   bool computes() const override { return false; }
   std::string description() const override { return description_; }
 

@@ -48,6 +48,7 @@ class CpuDevice : public Device {
   using Device::synchronize;
   TimeMark mark(Stream) override { return marks_.take(); }
   double seconds_between(TimeMark from, TimeMark to) override { return marks_.give_back(from, to); }
+  double seconds_after(TimeMark from, TimeMark to) override { return marks_.give_back_last(from, to); }
 
   std::string description() const override;
   int threads() const { return pool_.threads(); }

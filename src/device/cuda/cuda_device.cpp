@@ -298,12 +298,17 @@ TimeMark CudaDevice::mark(Stream stream) {
 }
 
 double CudaDevice::seconds_between(TimeMark from, TimeMark to) {
+  const double seconds = seconds_after(from, to);
+  free_marks_.push_back(from.number);
+  return seconds;
+}
+
+double CudaDevice::seconds_after(TimeMark from, TimeMark to) {
   make_current();
   float milliseconds = 0.0F;
   check(cudaEventElapsedTime(&milliseconds, marks_.at(static_cast<std::size_t>(from.number)),
                              marks_.at(static_cast<std::size_t>(to.number))),
         "cudaEventElapsedTime");
-  free_marks_.push_back(from.number);
   free_marks_.push_back(to.number);
   return static_cast<double>(milliseconds) * 1e-3;
 }

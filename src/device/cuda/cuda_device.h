@@ -56,6 +56,7 @@ class CudaDevice final : public Device {
   using Device::synchronize;
   TimeMark mark(Stream stream) override;
   double seconds_between(TimeMark from, TimeMark to) override;
+  double seconds_after(TimeMark from, TimeMark to) override;
 
   std::string description() const override;
 

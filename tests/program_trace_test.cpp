@@ -1,0 +1,126 @@
+// --trace from the outside: the file beside the run's own numbers, and the report of it.
+#include <map>
+
+#include "page_check.h"
+#include "program_support.h"
+
+using namespace zt::test;
+
+namespace {
+
+Json trace_of(const Workplace& place, const std::string& run) { return json_of(place.file(run) / "trace.json"); }
+
+// Spans of a row lie within each other or apart, as viewers need them. Times are rounded to nanoseconds.
+int crossings(const Json& trace) {
+  std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> rows;
+  for (const Json& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    const double begin = event.at("ts");
+    rows[{event.at("pid"), event.at("tid")}].emplace_back(begin, begin + event.at("dur").get<double>());
+  }
+  int count = 0;
+  for (auto& [row, spans] : rows) {
+    std::sort(spans.begin(), spans.end(), [](const auto& one, const auto& other) {
+      return one.first != other.first ? one.first < other.first : one.second > other.second;
+    });
+    std::vector<double> open;
+    for (const auto& [begin, end] : spans) {
+      while (!open.empty() && open.back() <= begin + 0.001) open.pop_back();
+      if (!open.empty() && end > open.back() + 0.002) ++count;
+      open.push_back(end);
+    }
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("a trace of all steps has sent what the summary counts, and changes no bit") {
+  const Workplace place;
+  const int number = GENERATE(0, 1, 2, 3);
+  CAPTURE(number);
+  const Arguments run = Arguments{"--config", "config.json", "--set", "training.eval_interval=0"} + ranks(3) + stage(number);
+  check_completes(place.run_with(run + Arguments{"--output", "plain"}));
+  check_completes(place.run_with(run + Arguments{"--output", "traced", "--trace", "1-4"}));
+  const Json plain = json_of(place.file("plain") / "summary.json");
+  const Json summary = json_of(place.file("traced") / "summary.json");
+  CHECK(summary.at("weights_checksum") == plain.at("weights_checksum"));
+  CHECK(summary.at("communication").at("elements_per_parameter_and_step") ==
+        plain.at("communication").at("elements_per_parameter_and_step"));
+
+  const Json trace = trace_of(place, "traced");
+  CHECK(crossings(trace) == 0);
+  CHECK(trace.at("zerotrain").at("stage") == number);
+  CHECK(trace.at("log").size() == 3);
+  std::map<std::string, std::int64_t> bytes, calls;
+  std::map<std::string, int> steps;
+  for (const Json& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X" || event.at("pid") != 0) continue;
+    if (event.at("cat") == "collective") {
+      bytes[event.at("name")] += event.at("args").value("bytes sent", std::int64_t{0});
+      ++calls[event.at("name")];
+    }
+    if (event.at("name").get<std::string>().starts_with("step ")) ++steps[event.at("name")];
+  }
+  CHECK(steps.size() == 4);
+  for (const char* kind : {"reduce_scatter", "all_gather"}) {
+    CAPTURE(kind);
+    CHECK(bytes[kind] == summary.at("communication").at(kind).at("bytes"));
+    CHECK(calls[kind] == summary.at("communication").at(kind).at("calls"));
+  }
+  CHECK(bytes["all_gather"] > 0);
+}
+
+TEST_CASE("without steps named the second and the third are traced, of a short run what there is") {
+  const Workplace place;
+  const ProgramResult result = place.run({"--trace"});
+  check_completes(result);
+  CHECK(result.err.find("trace of steps 2 to 3: ") != std::string::npos);
+  CHECK(trace_of(place, "run").at("zerotrain").at("steps") == Json::parse("[2, 3]"));
+
+  const ProgramResult one = place.run({"--overwrite", "--trace", "--set", "training.max_steps=1"});
+  check_completes(one);
+  CHECK(trace_of(place, "run").at("zerotrain").at("steps") == Json::parse("[1, 1]"));
+
+  const ProgramResult beyond = place.run({"--overwrite", "--trace", "9"});
+  check_completes(beyond);
+  CHECK(beyond.err.find("attempted none of the steps") != std::string::npos);
+  CHECK_FALSE(fs::exists(place.file("run") / "trace.json"));
+
+  const ProgramResult rest = place.run({"--overwrite", "--trace", "4-9"});
+  check_completes(rest);
+  CHECK(trace_of(place, "run").at("zerotrain").at("steps") == Json::parse("[4, 4]"));
+}
+
+TEST_CASE("steps to trace that are none are found before the first step") {
+  const Workplace place;
+  const ProgramResult wrong = place.run({"--trace", "3-1"});
+  CHECK(wrong.code == 2);
+  CHECK(wrong.err.find("--trace 3-1: name the steps") != std::string::npos);
+  CHECK_FALSE(fs::exists(place.file("run")));
+  CHECK(place.run_with({"prove", "--config", "config.json", "--trace"}).code == 2);
+}
+
+TEST_CASE("the report of traced runs shows who holds what") {
+  const Workplace place;
+  for (const int number : {1, 3})
+    check_completes(
+        place.run_with(Arguments{"--config", "config.json", "--trace", "--output", "stage" + std::to_string(number)} +
+                       ranks(2) + stage(number)));
+  const ProgramResult page = place.run_with({"report", "stage1", "stage3", "--output", "both.html"});
+  INFO(page.err);
+  REQUIRE(page.code == 0);
+  const std::string html = contents_of(place.file("both.html"));
+  CHECK(zt::testing::problems_of(html, 2) == std::vector<std::string>{});  // what happened, and how it is shown
+  for (const char* said :
+       {"Who holds what", "At rest each rank holds all parameters, all gradients and 1/2 of the optimizer",
+        "At rest each rank holds 1/2 of the parameters, 1/2 of the gradients and 1/2 of"}) {
+    CAPTURE(said);
+    CHECK(html.find(said) != std::string::npos);
+  }
+  std::ofstream(place.file("stage3") / "trace.json") << "{}";
+  const ProgramResult text = place.run_with({"report", "stage3", "--text"});
+  CHECK(text.code == 0);
+  CHECK(text.out.find("Who holds what") == std::string::npos);
+  CHECK(text.out.find("is no trace of zerotrain") != std::string::npos);
+}
