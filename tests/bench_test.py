@@ -17,6 +17,7 @@ sys.path.insert(0, str(BENCH))
 
 import bench_support
 import bench_venv
+import predictions
 import stages_table
 import versus_pytorch
 import versus_table
@@ -106,6 +107,24 @@ class Stages(Statement):
         text = stages_table.render(runs, {"4 ranks / 2 ranks, stage 0": "0.7"}, markdown=True)
         self.assertEqual(cells(text, "3")[4:6], ["0.95", "1.00"])
         self.assertEqual(cells(text, "4 ranks / 2 ranks, stage 0")[3:], ["0.70", "0.7"])
+
+
+class Predictions(Statement):
+    def test_a_quick_run_predicts_each_stage_and_fewer_ranks(self):
+        content, text = recorded("predictions")
+        self.holds(content, "predictions")
+        self.assertEqual([(run["kind"], run["ranks"], run["stage"]) for run in content["runs"] if run["kind"] == "stage"],
+                         [("stage", ranks, stage) for ranks in (1, 2) for stage in (1, 0, 2, 3)])
+        for run in content["runs"]:
+            self.assertGreater(run["predicted"], 0)
+            self.assertGreater(run["measured"], 0)
+        self.assertIn("predicted / measured", text)
+
+    def test_ratios_are_of_medians(self):
+        runs = [{"preset": "char", "from": "2 ranks, stage 1", "ranks": 2, "stage": 3, "predicted": predicted,
+                 "measured": measured} for predicted, measured in ((1.0, 2.0), (1.5, 2.0), (9.0, 2.0))]
+        text = predictions.render(runs, None, markdown=True)
+        self.assertEqual(cells(text, "char")[2:], ["2", "3", "3", "0.75"])
 
 
 class Operations(Statement):
@@ -242,11 +261,12 @@ class Pages(unittest.TestCase):
         for name in ("versus_pytorch", "stages", "collectives", "operations"):
             self.assertEqual(text.count(f"scripts/bench/{name}.py -->"), 1)
             self.assertEqual(text.count(f"scripts/bench/{name}.py wrote -->"), 1)
+        self.assertEqual((SOURCE / "docs/scaling.md").read_text().count("scripts/bench/predictions.py -->"), 1)
 
 
 class Help(unittest.TestCase):
     def test_each_bench_explains_itself(self):
-        for name in ("versus_pytorch", "stages", "collectives", "operations"):
+        for name in ("versus_pytorch", "stages", "collectives", "operations", "predictions"):
             result = bench(name, "--help")
             self.assertEqual(result.returncode, 0, result.stderr)
             for option in ("--quick", "--json FILE", "--add", "--from FILE", "--markdown", "--into PAGE", "--goals"):
