@@ -39,7 +39,8 @@ TEST_CASE("a trace of all steps has sent what the summary counts, and changes no
   const Workplace place;
   const int number = GENERATE(0, 1, 2, 3);
   CAPTURE(number);
-  const Arguments run = Arguments{"--config", "config.json", "--set", "training.eval_interval=0"} + ranks(3) + stage(number);
+  const Arguments run =
+      Arguments{"--config", "config.json", "--set", "training.eval_interval=0"} + ranks(3) + stage(number);
   check_completes(place.run_with(run + Arguments{"--output", "plain"}));
   check_completes(place.run_with(run + Arguments{"--output", "traced", "--trace", "1-4"}));
   const Json plain = json_of(place.file("plain") / "summary.json");
@@ -123,4 +124,26 @@ TEST_CASE("the report of traced runs shows who holds what") {
   CHECK(text.code == 0);
   CHECK(text.out.find("Who holds what") == std::string::npos);
   CHECK(text.out.find("is no trace of zerotrain") != std::string::npos);
+}
+
+TEST_CASE("flops_profiler tells of one step by pass and unit, on the screen or in a file, and changes no bit") {
+  const Workplace place;
+  const Arguments run = Arguments{"--config", "config.json"} + ranks(2) + stage(3);
+  check_completes(place.run_with(run + Arguments{"--output", "plain"}));
+  const Arguments on = {"--set", "flops_profiler.enabled=true", "--set", "flops_profiler.profile_step=2"};
+  const ProgramResult told = place.run_with(run + on + Arguments{"--output", "told"});
+  check_completes(told);
+  CHECK(told.err.find("flops profile of step 2 on rank 0: ") != std::string::npos);
+  for (const char* word : {"forward", "backward", "finish", "matmul", "all_gather"}) {
+    CAPTURE(word);
+    CHECK(told.err.find(std::string("\n  ") + word) != std::string::npos);
+  }
+  const ProgramResult filed = place.run_with(
+      run + on + Arguments{"--output", "filed", "--trace", "--set", "flops_profiler.output_file=profile.txt"});
+  check_completes(filed);
+  CHECK(contents_of(place.file("profile.txt")).starts_with("flops profile of step 2"));
+  CHECK(fs::exists(place.file("filed") / "trace.json"));
+  for (const char* other : {"told", "filed"})
+    CHECK(json_of(place.file(other) / "summary.json").at("weights_checksum") ==
+          json_of(place.file("plain") / "summary.json").at("weights_checksum"));
 }

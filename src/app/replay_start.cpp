@@ -31,24 +31,29 @@ struct Part {
 
 // Keys that leave the curve what it is.
 bool leaves_curve_as_it_is(const std::string& path) {
-  static constexpr std::array<std::string_view, 18> names = {"device",
-                                                             "zero_optimization",
-                                                             "gradient_accumulation_steps",
-                                                             "steps_per_print",
-                                                             "wall_clock_breakdown",
-                                                             "activation_checkpointing",
-                                                             "training.max_steps",
-                                                             "training.max_epochs",
-                                                             "training.eval_interval",
-                                                             "training.eval_steps",
-                                                             "training.early_stopping",
-                                                             "training.checkpoint_interval",
-                                                             "training.checkpoints_to_keep",
-                                                             "training.checkpoint_in_background",
-                                                             "training.digest_interval",
-                                                             "training.output_dir",
-                                                             "training.sample_prompt",
-                                                             "training.report_delay"};
+  static constexpr std::array names = std::to_array<std::string_view>({"device",
+                                                                       "zero_optimization",
+                                                                       "gradient_accumulation_steps",
+                                                                       "steps_per_print",
+                                                                       "wall_clock_breakdown",
+                                                                       "activation_checkpointing",
+                                                                       "training.max_steps",
+                                                                       "training.max_epochs",
+                                                                       "training.eval_interval",
+                                                                       "training.eval_steps",
+                                                                       "training.early_stopping",
+                                                                       "training.checkpoint_interval",
+                                                                       "training.checkpoints_to_keep",
+                                                                       "training.checkpoint_in_background",
+                                                                       "training.digest_interval",
+                                                                       "training.output_dir",
+                                                                       "training.sample_prompt",
+                                                                       "training.report_delay",
+                                                                       "memory_breakdown",
+                                                                       "dump_state",
+                                                                       "csv_monitor",
+                                                                       "tensorboard",
+                                                                       "flops_profiler"});
   return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
     return path == name || (path.size() > name.size() && path.starts_with(name) && path[name.size()] == '.');
   });

@@ -33,15 +33,6 @@ void add_switchable(std::vector<Key>& t) {
        "event files",
        "no event files are written: metrics.jsonl in the output directory holds the same",
        {{"output_path", string}, {"job_name", string}}},
-      {"flops_profiler",
-       "counts operations",
-       "summary.json always holds flops per second",
-       {{"recompute_fwd_factor", number},
-        {"profile_step", integer},
-        {"module_depth", integer},
-        {"top_modules", integer},
-        {"detailed", boolean},
-        {"output_file", anything}}},
       {"comms_logger",
        "counts communication",
        "summary.json always holds calls, bytes and seconds of communication",
@@ -82,6 +73,28 @@ void add_csv_monitor(std::vector<Key>& t) {
                        "the files lie in the folder job_name below it; empty: csv_monitor in training.output_dir")
                   .standard(""));
   t.push_back(used_key(string, "csv_monitor.job_name", "the folder's name").standard("DeepSpeedJobName"));
+}
+
+void add_flops_profiler(std::vector<Key>& t) {
+  const std::string name = "flops_profiler.";
+  t.push_back(used_key(section, "flops_profiler", "where the operations and the time of one step go"));
+  t.push_back(
+      used_key(boolean, name + "enabled", "tells it of profile_step, by pass, unit and operation").standard(false));
+  t.push_back(used_key(integer, name + "profile_step", "the attempted step that is profiled").standard(1).at_least(1));
+  t.push_back(
+      used_key(boolean, name + "detailed", "every unit of the model; false: top_modules of them").standard(true));
+  t.push_back(used_key(integer, name + "top_modules", "without detailed: the units that take the most time")
+                  .standard(1)
+                  .at_least(1));
+  t.push_back(used_key(string, name + "output_file", "where the profile goes; null: on the screen and into train.log")
+                  .standard(nullptr)
+                  .or_null());
+  t.push_back(notice_key(integer, name + "module_depth", "how deep modules are told apart",
+                         "a unit (a block of the model) is profiled as a whole, --trace shows its operations")
+                  .unless({-1}));
+  t.push_back(notice_key(number, name + "recompute_fwd_factor", "a guess at what is recomputed",
+                         "recomputed operations are counted as they run")
+                  .unless({0}));
 }
 
 void add_silent_sections(std::vector<Key>& t) {
@@ -171,6 +184,7 @@ void add_other_sections(std::vector<Key>& table) {
   add_activation_checkpointing(table);
   add_switchable(table);
   add_csv_monitor(table);
+  add_flops_profiler(table);
   add_silent_sections(table);
   add_refused(table);
   add_refused_keys(table);

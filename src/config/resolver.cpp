@@ -257,6 +257,11 @@ void Resolver::resolve_rest() {
       problem(csv_name, "found " + shown(csv_name) + "; allowed: the name of a folder, without /");
     }
   }
+  if (is_true("flops_profiler.enabled") && known({"flops_profiler.output_file"}) &&
+      values_["flops_profiler.output_file"].is_string()) {
+    values_["flops_profiler.output_file"] =
+        (options_.current_directory / get<std::string>("flops_profiler.output_file")).lexically_normal().string();
+  }
   check_device();
   check_offload();
   tell_accumulation_order();

@@ -87,6 +87,7 @@ class Trace::Recorder {
     Stream stream = Stream::compute;
     Activity activity = Activity::step;  // of an activity: which; of others: what they are for
     std::int64_t number = 0;
+    Activity pass = Activity::step;
     std::string_view name;
     std::array<std::int64_t, 3> shape{};  // of a product: m, n, k
     std::int64_t bytes = 0;               // sent, or copied
@@ -147,6 +148,7 @@ class Trace::Recorder {
     if (span.kind != Span::Kind::activity && !open_.empty()) {
       span.activity = spans_[open_.back()].activity;
       span.number = spans_[open_.back()].number;
+      span.pass = pass();
     }
     span.begin = device_.mark(span.stream);
     spans_.push_back(span);
@@ -157,8 +159,18 @@ class Trace::Recorder {
   }
 
   Record take(const Layout& layout, int rank);
+  std::vector<Timed> timed();
 
  private:
+  // The one that is going on.
+  Activity pass() const {
+    for (const std::size_t index : open_) {
+      const Activity activity = spans_[index].activity;
+      if (activity == Activity::forward || activity == Activity::backward || activity == Activity::finish)
+        return activity;
+    }
+    return Activity::step;
+  }
   struct Times {
     double begin = 0.0, end = 0.0;  // seconds
   };
@@ -261,6 +273,26 @@ Trace::Record Trace::Recorder::take(const Layout& layout, int rank) {
   spans_ = {};
   log_ = {};
   return record;
+}
+
+std::vector<Trace::Timed> Trace::Recorder::timed() {
+  const std::vector<Times> times = settle();
+  std::vector<Timed> result;
+  for (std::size_t index = 0; index < spans_.size(); ++index) {
+    const Span& span = spans_[index];
+    if (span.kind == Span::Kind::activity) continue;
+    result.push_back({.name = span.name,
+                      .pass = span.pass,
+                      .activity = span.activity,
+                      .number = span.number,
+                      .collective = span.kind == Span::Kind::collective,
+                      .flops = span.flops,
+                      .seconds = times[index].end - times[index].begin,
+                      .bytes = span.bytes});
+  }
+  spans_ = {};
+  log_ = {};
+  return result;
 }
 
 class Trace::TracingDevice final : public DeviceDecorator {
@@ -380,6 +412,8 @@ void Trace::start() {
 bool Trace::recording() const { return recorder_->recording(); }
 void Trace::stop() { recorder_->stop(); }
 Trace::Record Trace::take(const Layout& layout) { return recorder_->take(layout, communicator_->rank()); }
+
+std::vector<Trace::Timed> Trace::timed() { return recorder_->timed(); }
 
 std::string trace_text(const TracedRun& run, const Layout& layout, const std::vector<Trace::Record>& ranks) {
   nlohmann::ordered_json about = {{"format", 1},

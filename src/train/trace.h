@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -43,6 +44,18 @@ class Trace {
     std::string log;     // [microseconds, activity, number, 1 at its beginning and 0 at its end], ... in order
   };
   Record take(const Layout& layout);
+
+  // The same as numbers, for the program itself; in place of take().
+  struct Timed {
+    std::string_view name;               // of the operation or collective
+    Activity pass = Activity::step;      // forward, backward or finish; step: none of them
+    Activity activity = Activity::step;  // the innermost one that it was for
+    std::int64_t number = 0;             // of the activity: of the unit, if it is of one
+    bool collective = false;
+    double flops = 0.0, seconds = 0.0;
+    std::int64_t bytes = 0;  // sent, or copied
+  };
+  std::vector<Timed> timed();
 
   // Events beyond so many are left out; the log says how many there were.
   static constexpr std::size_t most_events = 1'000'000;

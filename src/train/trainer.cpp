@@ -22,6 +22,7 @@
 #include "train/console.h"
 #include "train/diagnosis.h"
 #include "train/digest.h"
+#include "train/flops_profile.h"
 #include "train/metrics_file.h"
 #include "train/product_rate.h"
 #include "train/report.h"
@@ -77,7 +78,8 @@ class Trainer {
   Plan plan_;
   ComputeChoice choice_;
   std::unique_ptr<Compute> compute_;
-  std::unique_ptr<RunTrace> trace_;  // null: none is asked for
+  std::unique_ptr<RunTrace> trace_;        // null: none is asked for
+  std::unique_ptr<FlopsProfile> profile_;  // null: the same
   std::unique_ptr<Session> session_;
   Console console_;
   StepReports reports_;
@@ -154,12 +156,22 @@ void Trainer::start() {
   const cpu::CpuDeviceOptions cpu_options{.sharing_cores = neighbours_.sharing_cores};
   compute_ = std::make_unique<Compute>(choice_, settings, communicator_, plan_.operations, &cpu_options);
   plan_.operations = {};
+  Device* device = &compute_->device();
+  Communicator* communicator = &compute_->communicator();
+  const auto watch = [&](auto& watcher) {
+    device = &watcher.device();
+    communicator = &watcher.communicator();
+  };
   if (options_.traces) {
-    trace_ = std::make_unique<RunTrace>(options_.traced_steps, directory, compute_->device(), compute_->communicator());
+    trace_ = std::make_unique<RunTrace>(options_.traced_steps, directory, *device, *communicator);
+    watch(*trace_);
   }
-  session_ = std::make_unique<Session>(settings, trace_ ? trace_->device() : compute_->device(),
-                                       trace_ ? trace_->communicator() : compute_->communicator(),
-                                       dataset_.training.get(), dataset_.validation.get());
+  if (const FlopsProfilerSettings profiler = flops_profiler_settings(config_.json); profiler.enabled) {
+    profile_ = std::make_unique<FlopsProfile>(profiler, *device, *communicator);
+    watch(*profile_);
+  }
+  session_ =
+      std::make_unique<Session>(settings, *device, *communicator, dataset_.training.get(), dataset_.validation.get());
   session_->watch_for_stop(options_.stop_signal, options_.asks_for_stop_every);
   checkpoints_ = std::make_unique<RunCheckpoints>(config_, dataset_, communicator_, options_, *session_, console_);
   checkpoints_->set_up_state(early_stopping_, record_);
@@ -272,7 +284,11 @@ void Trainer::steps() {
   while (!stops_early_ && session_->steps().attempted < total) {
     if (session_->unread() == 0) step_began_ = Clock::now();
     if (trace_) trace_->before_step(*session_, total);
+    if (profile_) profile_->before_step(*session_);
     const auto outcome = session_->advance(0);
+    if (profile_) {
+      for (const std::string& line : profile_->after_step(*session_)) console_.say(line);
+    }
     if (trace_) trace_->after_step(*session_, console_);
     if (outcome) after_step(*outcome);
     if (session_->left_step()) stop_signal_ = session_->left_step()->signal;
