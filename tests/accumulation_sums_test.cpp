@@ -35,7 +35,7 @@ std::vector<Gradients> gradients_of_steps(const Settings& settings, int ranks, s
     Engine& engine = session.engine();
     const Layout& layout = session.layout();
     for (Gradients& step : steps) {
-      session.train_step(0);
+      session.train_step();
       const std::lock_guard lock(mutex);
       for (int unit = 0; unit < static_cast<int>(layout.units().size()); ++unit) {
         for (const Segment segment : trained_segments) {

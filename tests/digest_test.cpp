@@ -28,7 +28,7 @@ TEST_CASE("A rank whose copy of the parameters has drifted is named, with the te
           device.reserve_workspace();
           Session session(settings, device, communicator, data.training.get(), data.validation.get());
           session.initialize();
-          session.train_step(0);
+          session.train_step();
           session.wait_for_device();
           require_equal_copies(session);
           if (communicator.rank() == victim) {

@@ -164,7 +164,7 @@ inline Result train_golden(const GoldenFile& file, const std::string& run, int r
                   });
     publish_weights(session.engine(), session.states());
     for (int step = 0; step < steps; ++step) {
-      const StepOutcome outcome = session.train_step(0);
+      const StepOutcome outcome = session.train_step();
       if (!first) continue;
       result.losses.push_back(outcome.agreed.loss_sum / static_cast<double>(session.losses_per_step()));
       result.norms.push_back(outcome.grad_norm);

@@ -50,7 +50,7 @@ FirstStep first_step(Settings settings, const Dataset& data) {
       result.weights[tensor.name].assign(w, w + values.count);
     });
     publish_weights(session.engine(), session.states());
-    const StepOutcome outcome = session.train_step(0);
+    const StepOutcome outcome = session.train_step();
     result.loss = outcome.agreed.loss_sum / static_cast<double>(session.losses_per_step());
     for (const TensorPlace& tensor : session.layout().tensors()) {
       const ConstTensorView sums =

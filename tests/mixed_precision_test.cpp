@@ -40,7 +40,7 @@ Steps train(const golden::GoldenFile& file, const std::string& run) {
     session.initialize();
     const int count = file.header().at("steps");
     for (int step = 0; step < count; ++step) {
-      const StepOutcome outcome = session.train_step(0);
+      const StepOutcome outcome = session.train_step();
       REQUIRE(outcome.decision.verdict == Verdict::apply);
       REQUIRE(outcome.scale == file.header().at("loss_scale").get<double>());
       steps.losses.push_back(outcome.agreed.loss_sum / static_cast<double>(session.losses_per_step()));

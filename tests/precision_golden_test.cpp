@@ -26,7 +26,7 @@ golden::Weights first_gradient(const golden::GoldenFile& file, const std::string
       device.run(Stream::compute, Cast{.in = {from.data(), values.count, DType::f32}, .out = values});
     });
     publish_weights(session.engine(), session.states());
-    session.train_step(0);
+    session.train_step();
     for (const TensorPlace& tensor : session.layout().tensors()) {
       const ConstTensorView sums =
           session.engine().summed_gradients(tensor.unit, tensor.segment).part(tensor.offset, tensor.count);

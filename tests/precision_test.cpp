@@ -216,7 +216,7 @@ std::pair<Weights, Weights> weights_around_training(const Settings& settings, co
       device.synchronize(Stream::compute);
     };
     read(result.first);
-    for (std::int64_t step = 0; step < settings.training.max_steps; ++step) session.train_step(0);
+    for (std::int64_t step = 0; step < settings.training.max_steps; ++step) session.train_step();
     read(result.second);
   });
   return result;

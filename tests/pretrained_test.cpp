@@ -85,7 +85,7 @@ TEST_CASE("a loaded model trains on along PyTorch's own losses, at every stage a
       with_loaded(settings, data, *source, ranks, [&](Session& session, Communicator& communicator) {
         double first = 0.0, last = 0.0;
         for (std::size_t step = 0; step < theirs.size(); ++step) {
-          const StepOutcome outcome = session.train_step(0);
+          const StepOutcome outcome = session.train_step();
           if (communicator.rank() != 0) continue;  // assertions are for one thread
           if (step == 0) first = outcome.loss;
           last = outcome.loss;

@@ -51,7 +51,7 @@ std::vector<Step> train(const Settings& settings) {
       step.applied_before = session.steps().applied;
       device.adam_updates.clear();
       device.sgd_updates.clear();
-      step.outcome = session.train_step(0);
+      step.outcome = session.train_step();
       step.adam_updates = device.adam_updates;
       step.sgd_updates = device.sgd_updates;
       steps.push_back(step);

@@ -76,10 +76,10 @@ Numbers count(const std::vector<std::string>& sets, int ranks) {
   CountingCommunicator communicator(0, ranks);
   Session session(config.settings, tally, communicator, nullptr, nullptr);
   session.initialize();
-  session.train_step(0);
+  session.train_step();
   const CommunicationCounts before = communicator.counts();
   tally.clear();
-  session.train_step(0);
+  session.train_step();
   Numbers numbers = tally.numbers();
   add_collectives(before, communicator.counts(), numbers);
   const MemoryByCategory memory = device.ledger().current();

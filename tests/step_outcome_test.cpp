@@ -211,7 +211,7 @@ StepOutcome overflowing_step(const Settings& settings, int ranks, std::string* c
     });
     publish_weights(session.engine(), session.states());
     const std::uint64_t before = session.weights_checksum();
-    const StepOutcome outcome = session.train_step(0);
+    const StepOutcome outcome = session.train_step();
     const bool kept = session.weights_checksum() == before;
     const std::string found = diagnose_not_finite(session, device, outcome.scale);
     const std::lock_guard lock(mutex);

@@ -140,7 +140,7 @@ Json run_again(const Request& request, ResolvedConfig config, const ReplayStart&
   const TensorPlace* shown = request.tensor.empty() ? nullptr : &place_of(session, request);
   StepOutcome outcome;
   while (session.steps().attempted < request.step) {
-    outcome = session.train_step(0);
+    outcome = session.train_step();
     if (outcome.decision.verdict == Verdict::fail && session.steps().attempted < request.step)
       throw RunError("step " + std::to_string(outcome.step) + " ends the run: there is no step " +
                      std::to_string(request.step));

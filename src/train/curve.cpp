@@ -47,7 +47,7 @@ Curve run_rank(Settings settings, const Dataset& dataset, Communicator& host, co
   };
   bool goes_on = true;
   while (goes_on && session.steps().attempted < settings.training.max_steps) {
-    const auto outcome = session.advance(0);
+    const auto outcome = session.advance();
     if (outcome) goes_on = add(*outcome);
   }
   while (goes_on && session.unread() > 0) goes_on = add(session.read_step());

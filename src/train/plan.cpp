@@ -58,7 +58,7 @@ Plan count_step(const Settings& settings, int rank, int ranks, int ranks_on_node
   Plan plan;
   Session session(settings, device, communicator, nullptr, nullptr);
   session.initialize();
-  session.train_step(0);
+  session.train_step();
   plan.elements_applied = sent();
   plan.sent = communicator.counts().training;
   count_operations(device.operations(), plan);

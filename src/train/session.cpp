@@ -220,7 +220,7 @@ ScheduledValues Session::scheduled() const {
   return scheduled_values(settings_.scheduler, settings_.optimizer.learning_rate, steps_.applied);
 }
 
-StepOutcome Session::train_step(std::int64_t vote) { return attempt_step(vote).value(); }
+StepOutcome Session::train_step() { return attempt_step().value(); }
 
 // Nothing was updated since the step before.
 void Session::undo_attempt() {
@@ -234,7 +234,7 @@ CommunicationCounts Session::counts() const {
   return counts;
 }
 
-std::optional<StepOutcome> Session::attempt_step(std::int64_t vote) {
+std::optional<StepOutcome> Session::attempt_step() {
   ++steps_.attempted;
   FinishContext context = finish_context();
   std::vector<double> retried_scales;
@@ -249,8 +249,7 @@ std::optional<StepOutcome> Session::attempt_step(std::int64_t vote) {
       const PhaseClock::Span span(clock_, seconds_.optimizer);
       const ActivitySpan activity(device_, Activity::finish, steps_.attempted);
       const std::int64_t over = clock_.ended();
-      outcome =
-          finish_step(context, steps_.applied, scheduled(), vote + stop_.vote(), [this, over] { clock_.settle(over); });
+      outcome = finish_step(context, steps_.applied, scheduled(), stop_.vote(), [this, over] { clock_.settle(over); });
     }
     outcome.step = steps_.attempted;
     if (outcome.decision.verdict == Verdict::retry) {
@@ -274,8 +273,8 @@ void Session::wait_for_device() {
   clock_.settle(clock_.ended());
 }
 
-std::optional<StepOutcome> Session::advance(std::int64_t vote) {
-  if (!delayed_) return attempt_step(vote);
+std::optional<StepOutcome> Session::advance() {
+  if (!delayed_) return attempt_step();
   ++steps_.attempted;
   delayed_->begin();
   sent_before_step_ = communicator_.counts().training;
@@ -288,7 +287,7 @@ std::optional<StepOutcome> Session::advance(std::int64_t vote) {
     const PhaseClock::Span span(clock_, seconds_.optimizer);
     const ActivitySpan activity(device_, Activity::finish, steps_.attempted);
     FinishContext context = finish_context();
-    delayed_->finish(context, steps_.attempted, steps_.applied, scheduled(), vote + stop_.vote());
+    delayed_->finish(context, steps_.attempted, steps_.applied, scheduled(), stop_.vote());
   }
   communicator_.set_purpose(Purpose::control);
   ++steps_.applied;  // until it is known better

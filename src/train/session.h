@@ -74,14 +74,13 @@ class Session {
   const std::optional<LeftStep>& left_step() const { return left_; }
 
   // One attempted step: A micro-steps and finish_step, more than once where the gate asks for a retry: with the same
-  // samples and the same dropout. The votes of all ranks come back summed in the outcome. Not for a run whose
-  // steps may be left.
-  StepOutcome train_step(std::int64_t vote);
+  // samples and the same dropout. Not for a run whose steps may be left.
+  StepOutcome train_step();
   // The same for a loop that need not know the outcome at once: begins a step and returns what has become known by it,
   // its own outcome or, with training.report_delay, that of the step before. unread() steps are then to be read by
   // read_step(), oldest first. A step that is not applied ends such a run: the ones after it, which the device has left
   // out, are no longer counted.
-  std::optional<StepOutcome> advance(std::int64_t vote);
+  std::optional<StepOutcome> advance();
   std::size_t unread() const { return delayed_ ? delayed_->unread() : 0; }
   StepOutcome read_step();
 
@@ -148,7 +147,7 @@ class Session {
   void forget_decoded();
   // False: the step was left.
   bool run_micro_steps(Device& device, double scale, Purpose purpose);
-  std::optional<StepOutcome> attempt_step(std::int64_t vote);
+  std::optional<StepOutcome> attempt_step();
   bool leaves_step(std::int64_t k);
   void undo_attempt();
   FinishContext finish_context();

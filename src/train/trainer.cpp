@@ -285,7 +285,7 @@ void Trainer::steps() {
     if (session_->unread() == 0) step_began_ = Clock::now();
     if (trace_) trace_->before_step(*session_, total);
     if (profile_) profile_->before_step(*session_);
-    const auto outcome = session_->advance(0);
+    const auto outcome = session_->advance();
     if (profile_) {
       for (const std::string& line : profile_->after_step(*session_)) console_.say(line);
     }

@@ -126,7 +126,7 @@ TEST_CASE("On GPUs the host waits for computing once a step, however many micro-
         device.forget();
         constexpr int steps = 3;
         int known = 0;
-        for (int step = 0; step < steps; ++step) known += session.advance(0) ? 1 : 0;
+        for (int step = 0; step < steps; ++step) known += session.advance() ? 1 : 0;
         const std::lock_guard lock(mutex);
         INFO("stage " << stage << ", delay " << delay);
         CHECK(known == steps - delay);
