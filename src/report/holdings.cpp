@@ -184,7 +184,7 @@ Section holdings_section(const std::vector<RecordedRun>& runs) {
   Section section{.id = "holdings", .title = "Who holds what"};
   Holdings holdings{.id = "who-holds-what", .title = "A step, slice by slice"};
   holdings.about =
-      "Every square row is a rank, every box a unit of the model, cut into one slice for each rank. Runs are set "
+      "Every row is a rank, every box a unit of the model, cut into one slice for each rank. Runs are set "
       "beside "
       "each other by their passes, so that the same moment of the step is shown of all.";
   Table table{.title = "What a step of rank 0 did, by its trace",
