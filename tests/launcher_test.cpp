@@ -194,7 +194,7 @@ TEST_CASE("a killed rank ends the run within seconds, with one message that name
 }
 
 TEST_CASE("signals reach every rank once, and the code is 128 + signal") {
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) {
     CAPTURE(signal);
     const auto stop_after = [&](pid_t parent) {
       pause_seconds(0.5);

@@ -7,7 +7,7 @@ using namespace zt::test;
 
 TEST_CASE("a signal stops the run after its step, with code 128 + signal") {
   for (const int number : {1, 2}) {
-    for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) {
       CAPTURE(number, signal);
       const Workplace place;
       const fs::path run = place.file("run");
@@ -44,7 +44,8 @@ TEST_CASE("no stop signal has a handler, and all threads of a rank but the one t
     }
     throw std::runtime_error("no " + name + " in " + status.string());
   };
-  const unsigned long long stops = 1ULL << (SIGINT - 1) | 1ULL << (SIGTERM - 1) | 1ULL << (SIGUSR1 - 1);
+  unsigned long long stops = 0;
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) stops |= 1ULL << (signal - 1);
   const std::vector<pid_t> processes = children_of(program.process());
   REQUIRE(processes.size() == 2);
   for (const pid_t process : processes) {
@@ -61,6 +62,75 @@ TEST_CASE("no stop signal has a handler, and all threads of a rank but the one t
   }
   program.send(SIGTERM);
   CHECK(program.finish().code == 128 + SIGTERM);
+}
+
+TEST_CASE("a terminal that is closed stops the run with a checkpoint, however often it says so") {
+  for (const int number : {1, 2}) {
+    CAPTURE(number);
+    const Workplace place;
+    const fs::path run = place.file("run");
+    const int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    REQUIRE(terminal >= 0);
+    REQUIRE(grantpt(terminal) == 0);
+    REQUIRE(unlockpt(terminal) == 0);
+    const std::string other_end = ptsname(terminal);
+    const Arguments command = Workplace::command(ranks(number) + endless);
+    const std::string directory = place.path().string();
+    const pid_t process = fork();
+    if (process == 0) {
+      setsid();
+      const int end = open(other_end.c_str(), O_RDWR);  // the terminal of the new session
+      std::vector<char*> words;
+      for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+      words.push_back(nullptr);
+      const bool is_ready =
+          end >= 0 && dup2(end, 0) == 0 && dup2(end, 1) == 1 && dup2(end, 2) == 2 && chdir(directory.c_str()) == 0;
+      if (is_ready) execv(words.front(), words.data());
+      _exit(127);
+    }
+    REQUIRE(process > 0);
+    const auto start = std::chrono::steady_clock::now();
+    const auto seconds_since = [&] {
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
+    fcntl(terminal, F_SETFL, O_NONBLOCK);
+    std::array<char, 4096> shown{};
+    while (metrics_lines(run) < 2 && seconds_since() < 60) {
+      while (read(terminal, shown.data(), shown.size()) > 0) continue;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    close(terminal);
+    kill(process, SIGHUP);  // as the shell does, beside the kernel
+    int status = 0;
+    while (waitpid(process, &status, WNOHANG) == 0 && seconds_since() < 120) {
+      kill(process, SIGHUP);
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    REQUIRE(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 128 + SIGHUP);
+    const Json summary = json_of(run / "summary.json");
+    CHECK(summary.at("status") == "stopped");
+    const std::string latest = contents_of(run / "checkpoints/latest");
+    REQUIRE(latest.starts_with("step-"));
+    CHECK(summary.at("steps").at("attempted") == std::stoll(latest.substr(5)));
+  }
+}
+
+TEST_CASE("SIGHUP that was ignored at the start, as under nohup, stays so") {
+  for (const int number : {1, 2}) {
+    CAPTURE(number);
+    const Workplace place;
+    const fs::path run = place.file("run");
+    Program program(Workplace::command(ranks(number) + endless, {"nohup"}), place.options());
+    CHECK(program.wait_until([&] { return metrics_lines(run) >= 2; }));
+    std::vector<pid_t> processes = children_of(program.process());
+    processes.push_back(program.process());
+    for (const pid_t process : processes) kill(process, SIGHUP);
+    const std::size_t lines = metrics_lines(run);
+    CHECK(program.wait_until([&] { return metrics_lines(run) >= lines + 10; }));
+    program.send(SIGTERM);
+    CHECK(program.finish().code == 128 + SIGTERM);
+  }
 }
 
 TEST_CASE("a signal to one rank stops all after the same step") {

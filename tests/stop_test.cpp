@@ -1,6 +1,7 @@
 // A stop signal while a long step is being computed: it is left between two micro-steps, at the same one on all ranks,
 // and the run that goes on from the checkpoint is the run that was never stopped.
 #include <chrono>
+#include <csignal>
 #include <map>
 #include <thread>
 
@@ -13,6 +14,7 @@
 #include "core/json.h"
 #include "plain_device.h"
 #include "run_program.h"
+#include "train/agreements.h"
 #include "train/stop_watch.h"
 #include "train/trainer.h"
 
@@ -213,4 +215,19 @@ TEST_CASE("a signal to one rank is answered on all of them at the next question"
     }
   });
   CHECK(stopped == std::vector<int>{7, 7, 7});  // asked at 0, 1, 3, 7
+}
+
+TEST_CASE("a sum of votes tells a signal to stop for that some rank has received, of however many ranks") {
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) {
+    CAPTURE(signal);
+    const std::int64_t vote = vote_for(signal);
+    for (const std::int64_t ranks : {1, 2, 255, 32767}) CHECK(signal_of(ranks * vote) == signal);
+    for (const std::int64_t ranks : {32768, 100000, 262143}) CHECK(signal_of(ranks * vote) != 0);
+    for (const int other : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) {
+      const int told = signal_of(32767 * (vote + (other == signal ? 0 : vote_for(other))));
+      CHECK((told == signal || told == other));
+    }
+  }
+  CHECK(vote_for(0) == 0);
+  CHECK(signal_of(0) == 0);
 }

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -15,8 +14,10 @@
 #include <exception>
 #include <iostream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "app/signals.h"
 #include "comm/processes.h"
 #include "comm/topology.h"
 #include "core/errors.h"
@@ -26,14 +27,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::array forwarded_signals = {SIGINT, SIGTERM, SIGUSR1};
-
 // Blocks the signals that the parent waits for; restores mask and SIGCHLD's action at the end.
 class BlockedSignals {
  public:
   BlockedSignals() {
     sigemptyset(&waited_);
-    for (const int signal : forwarded_signals) sigaddset(&waited_, signal);
+    for (const int signal : stop_signals()) sigaddset(&waited_, signal);
     sigaddset(&waited_, SIGCHLD);
     sigaddset(&waited_, SIGTSTP);
     sigprocmask(SIG_BLOCK, &waited_, &before_);
@@ -133,7 +132,8 @@ class Ranks {
   }
   // The first lets ranks come to a good end; at the second they stop at once, and one that does not answer is ended.
   void forward(int signal) {
-    if (!forwarded_.empty()) deadline_ = std::min(deadline_.value_or(Clock::time_point::max()), Clock::now() + at_once);
+    if (signal != SIGHUP && std::exchange(was_told_, true))
+      deadline_ = std::min(deadline_.value_or(Clock::time_point::max()), Clock::now() + at_once);
     forwarded_.push_back(signal);
     signal_all(signal);
   }
@@ -226,6 +226,7 @@ class Ranks {
   std::vector<pid_t> processes_;  // by rank; 0: not running
   int living_ = 0;
   std::vector<int> forwarded_;
+  bool was_told_ = false;  // one that counts as the first has come (app/signals.h)
   std::optional<Clock::time_point> deadline_;
   bool killed_ = false;
   std::string lost_;

@@ -26,9 +26,9 @@ struct LaunchOptions {
   bool* lost_a_rank = nullptr;  // set: whether one was killed, or ended before it had finished, not asked to
 };
 
-// Forks the ranks, gives each its fair part of the allowed cores if there is one for each, forwards SIGINT, SIGTERM
-// and SIGUSR1 to them (they are in process groups of their own: what a terminal sends to its foreground group reaches
-// them once), waits, and returns the exit code of the whole:
+// Forks the ranks, gives each its fair part of the allowed cores if there is one for each, forwards the stop
+// signals (app/signals.h) to them (they are in process groups of their own: what a terminal sends to its foreground
+// group reaches them once), waits, and returns the exit code of the whole:
 //   a rank killed by a signal, or ended without having returned from `body`: 1, and the others are stopped
 //   a rank that failed: its code (that of the first, if several did)
 //   after a forwarded signal: 128 + signal, where the ranks return or die with that

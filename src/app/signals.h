@@ -1,7 +1,13 @@
-// Stopping by signal: the first SIGINT, SIGTERM or SIGUSR1 lets the step end, the second ends the process at once.
+// Stopping by signal: the first SIGINT, SIGTERM, SIGUSR1 or SIGHUP lets the step end, a second one ends the process at
+// once. A second SIGHUP does not, nor one beside another signal: when a terminal goes, the kernel and the shell each
+// send it, and systemd sends it together with SIGTERM. Where it was ignored at the start (nohup), it stays so.
 #pragma once
 
+#include <vector>
+
 namespace zt {
+
+std::vector<int> stop_signals();  // SIGHUP only where it is not ignored
 
 // Once in a process, before it has other threads: those that are started later leave the signals alone.
 void watch_stop_signals();

@@ -33,21 +33,23 @@ cpu::InstructionLevel agree_on_instruction_set(Communicator& communicator, const
 }
 
 namespace {
-constexpr std::array<int, 3> stop_signals = {2, 15, 10};  // SIGINT, SIGTERM, SIGUSR1
-}
+constexpr std::array<int, 4> stop_signals = {2, 15, 10, 1};  // SIGINT, SIGTERM, SIGUSR1, SIGHUP
+constexpr int bits = 15;
+}  // namespace
 
-// Each signal has 20 bits of its own: a million ranks may vote.
+// Each signal has 15 bits of its own: 32767 ranks may vote for each. Of up to 262143 the sum still says that the run is
+// to stop, all ranks the same, if by another of these signals.
 std::int64_t vote_for(int signal) {
   for (std::size_t i = 0; i < stop_signals.size(); ++i) {
-    if (stop_signals.at(i) == signal) return std::int64_t{1} << (20 * i);
+    if (stop_signals.at(i) == signal) return std::int64_t{1} << (bits * i);
   }
   return 0;
 }
 int signal_of(std::int64_t votes) {
   for (std::size_t i = 0; i < stop_signals.size(); ++i) {
-    if ((votes >> (20 * i) & 0xfffff) != 0) return stop_signals.at(i);
+    if ((votes >> (bits * i) & ((1 << bits) - 1)) != 0) return stop_signals.at(i);
   }
-  return 0;
+  return votes != 0 ? stop_signals.back() : 0;
 }
 
 }  // namespace zt
