@@ -1,5 +1,6 @@
 /* Preloaded: makes the N-th of the calls that change what lies below .../checkpoints fail. FAILING_CALL: N, from 1;
-   FAILING_WITH: "short" (a write takes one byte; other calls succeed), or a number for errno. */
+   FAILING_WITH: "short" (a write takes one byte; other calls succeed), "wait" (it says so on stderr and never returns), or a number for
+   errno. FAILING_PATH, if it is set: only paths with this in them. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -13,7 +14,10 @@
 
 static int calls;
 
-static int concerns(const char* path) { return path != NULL && strstr(path, "/checkpoints/") != NULL; }
+static int concerns(const char* path) {
+  const char* part = getenv("FAILING_PATH");
+  return path != NULL && strstr(path, "/checkpoints/") != NULL && (part == NULL || strstr(path, part) != NULL);
+}
 
 static int file_concerns(int file) {
   char link[64], path[4096];
@@ -30,6 +34,10 @@ static int fails(void) {
   const char* with = getenv("FAILING_WITH");
   if (which == NULL || with == NULL || __atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST) != atoi(which)) return 0;
   if (strcmp(with, "short") == 0) return 2;
+  if (strcmp(with, "wait") == 0) {
+    syscall(SYS_write, STDERR_FILENO, "waiting\n", 8);
+    for (;;) pause();
+  }
   errno = atoi(with);
   return 1;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/signals.h"
 #include "app/verbs.h"
 #include "app/version.h"
 #include "checkpoint/file_access.h"
@@ -122,6 +123,7 @@ int export_weights(int argc, const char* const* argv) {
   const std::optional<ExportOptions> options = parse_export(argc, argv);
   if (!options) return 0;
   if (launched_by_mpi()) throw UserError("export is one process: start it without mpirun");
+  end_at_stop_signals();
   const std::unique_ptr<WeightSource> source = open_weights(options->checkpoint);
   source->verify();
   const std::optional<StoredTokenizer> tokenizer = source->tokenizer();
@@ -162,6 +164,7 @@ int import_weights(int argc, const char* const* argv) {
       ->required();
   if (!parse_verb(app, argc, argv)) return 0;
   if (launched_by_mpi()) throw UserError("import is one process: start it without mpirun");
+  end_at_stop_signals();
   const std::unique_ptr<WeightSource> source = open_weights(from);
   source->verify();
   const std::optional<StoredTokenizer> tokenizer = taken_over(*source);

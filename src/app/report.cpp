@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "app/signals.h"
 #include "app/verbs.h"
 #include "app/version.h"
 #include "core/errors.h"
@@ -51,6 +52,7 @@ int report(int argc, const char* const* argv) {
   app.add_flag("--text", text,
                "As text with plots in characters, to stdout, 80 columns wide; a page only with --output");
   if (!parse_verb(app, argc, argv)) return 0;
+  end_at_stop_signals();
   const std::vector<RecordedRun> runs = read_runs(paths);
   if (output.empty() && !text) output = default_output(runs);
   if (!output.empty()) check_output(output);

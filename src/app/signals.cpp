@@ -7,6 +7,8 @@
 #include <csignal>
 #include <thread>
 
+#include "core/unfinished.h"
+
 namespace zt {
 
 namespace {
@@ -34,6 +36,7 @@ void wait_for_signals(sigset_t set, int most) {
     received.compare_exchange_strong(none, signal);
     if (signal != SIGHUP) ++count;
     if (count <= most && most > 0) continue;
+    remove_unfinished();
     ::_exit(128 + signal);
   }
 }
@@ -60,6 +63,12 @@ void watch_stop_signals() {
   // Shells start background programs with SIGINT ignored; what is ignored cannot be waited for.
   for (const int signal : signals) ::signal(signal, SIG_DFL);
   start_waiting(signals, 1);
+}
+
+void end_at_stop_signals() {
+  std::vector<int> signals = stop_signals();
+  std::erase_if(signals, is_ignored);
+  start_waiting(signals, 0);
 }
 
 void hold_stop_signals() {

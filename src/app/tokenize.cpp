@@ -9,6 +9,7 @@
 #include <optional>
 #include <thread>
 
+#include "app/signals.h"
 #include "app/verbs.h"
 #include "core/errors.h"
 #include "core/files.h"
@@ -346,6 +347,7 @@ int tokenize(int argc, const char* const* argv) {
   if (!parse_verb(app, argc, argv)) return 0;
   check(app, arguments);
   require_other_output(arguments);
+  end_at_stop_signals();
   if (arguments.threads == 0) arguments.threads = allowed_core_count();
   if (arguments.train) {
     if (arguments.special_tokens.empty()) arguments.special_tokens = {std::string(end_of_text_sign)};

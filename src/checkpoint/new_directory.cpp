@@ -24,6 +24,7 @@ NewDirectory::NewDirectory(const std::string& wanted) : wanted_(wanted) {
   }
   partial_ = wanted_;
   partial_ += ".partial";
+  unfinished_.emplace(partial_.string(), Unfinished::Kind::directory);
   fs::remove_all(partial_, error);  // of an attempt that was killed
   fs::create_directories(partial_, error);
   if (error) fail("cannot be made: " + error.message());

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
+
+#include "core/unfinished.h"
 
 namespace zt {
 
 // Files are written into path(), a directory beside the wanted one; finish() syncs it and gives it its name. Without
-// finish() everything is removed.
+// finish() everything is removed, also where a signal ends the process (app/signals.h).
 class NewDirectory {
  public:
   // UserError where `wanted` exists and is not an empty directory, or none can be made there.
@@ -23,6 +26,7 @@ class NewDirectory {
 
  private:
   std::filesystem::path wanted_, partial_;
+  std::optional<Unfinished> unfinished_;
   bool is_finished_ = false;
 };
 

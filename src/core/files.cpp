@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/errors.h"
+#include "core/unfinished.h"
 
 namespace zt {
 
@@ -32,6 +33,7 @@ int write_all(int file, std::string_view& text) {
 
 void write_file_atomically(const std::string& path, std::string_view text) {
   const std::string temporary = path + ".tmp";
+  const Unfinished unfinished(temporary, Unfinished::Kind::file);
   const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (file < 0) fail("create", temporary, errno);
   int error = write_all(file, text);

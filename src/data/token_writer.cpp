@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/errors.h"
+#include "core/unfinished.h"
 
 namespace zt {
 namespace {
@@ -26,7 +27,8 @@ void put(std::vector<char>& out, T value) {
 // Beside its name until commit().
 class TokenWriter::File {
  public:
-  explicit File(const std::string& path) : path_(path), temporary_(path + ".tmp") {
+  explicit File(const std::string& path)
+      : path_(path), temporary_(path + ".tmp"), unfinished_(temporary_, Unfinished::Kind::file) {
     file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     // Before anything is done.
     if (file_ < 0) throw UserError("cannot create " + path + ": " + std::generic_category().message(errno));
@@ -49,8 +51,11 @@ class TokenWriter::File {
   void rewind() {
     if (::lseek(file_, 0, SEEK_SET) != 0) fail(errno);
   }
-  void commit() {
+  void sync() {
     if (::fsync(file_) != 0) fail(errno);
+  }
+  // After sync().
+  void commit() {
     const int closed = ::close(std::exchange(file_, -1));
     if (closed != 0) fail(errno);
     if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(errno);
@@ -62,6 +67,7 @@ class TokenWriter::File {
     throw RunError("cannot write " + path_ + ": " + std::generic_category().message(error));
   }
   std::string path_, temporary_;
+  Unfinished unfinished_;
   int file_ = -1;
   bool is_done_ = false;
 };
@@ -80,6 +86,7 @@ TokenWriter::TokenWriter(const std::string& path, TokenFormat format, std::int64
     case TokenFormat::megatron:
       wide_ = vocabulary >= 65500;  // as Megatron chooses
       if (!path_.ends_with(".bin")) path_ += ".bin";
+      index_ = std::make_unique<File>(path_.substr(0, path_.size() - 4) + ".idx");
       break;
   }
   file_ = std::make_unique<File>(path_);
@@ -126,8 +133,15 @@ void TokenWriter::finish() {
     file_->rewind();
     file_->write(header);
   }
+  file_->sync();
+  if (format_ == TokenFormat::megatron) write_index();
   file_->commit();
-  if (format_ != TokenFormat::megatron) return;
+  if (!index_) return;
+  const Unfinished half(path_, Unfinished::Kind::file);
+  index_->commit();
+}
+
+void TokenWriter::write_index() {
   std::vector<char> index(megatron_magic, megatron_magic + 9);
   put<std::uint64_t>(index, 1);
   put<std::uint8_t>(index, wide_ ? 4 : 8);
@@ -140,9 +154,8 @@ void TokenWriter::finish() {
     pointer += std::int64_t{length} * bytes_per_token();
   }
   for (std::int64_t i = 0; i <= static_cast<std::int64_t>(lengths_.size()); ++i) put(index, i);
-  File file(path_.substr(0, path_.size() - 4) + ".idx");
-  file.write(index);
-  file.commit();
+  index_->write(index);
+  index_->sync();
 }
 
 }  // namespace zt

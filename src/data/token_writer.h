@@ -1,4 +1,4 @@
-// Writing token files of llm.c, nanoGPT and Megatron: under a temporary name that becomes the right one when all is
+// Writing token files of llm.c, nanoGPT and Megatron: under temporary names that become the right ones when all is
 // written.
 #pragma once
 
@@ -33,13 +33,14 @@ class TokenWriter {
 
  private:
   class File;
+  void write_index();
 
   std::string path_;
   TokenFormat format_;
   bool wide_ = false;
   std::int64_t tokens_ = 0, documents_ = 0, in_document_ = 0;
-  std::unique_ptr<File> file_;
-  std::vector<std::int32_t> lengths_;  // Megatron: of documents
+  std::unique_ptr<File> file_, index_;  // index_: Megatron's
+  std::vector<std::int32_t> lengths_;   // Megatron: of documents
   std::vector<char> buffer_;
 };
 

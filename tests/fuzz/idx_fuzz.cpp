@@ -1,5 +1,5 @@
 // sources: data/idx_file data/input_file data/mapped_file data/gzip data/file_kind data/message_text
-// sources: core/available_memory core/files
+// sources: core/available_memory core/files core/unfinished
 // libraries: z
 #include <cstdlib>
 #include <vector>

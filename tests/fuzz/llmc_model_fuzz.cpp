@@ -1,5 +1,6 @@
 // sources: checkpoint/llmc_model checkpoint/weight_source checkpoint/file_access checkpoint/new_directory
-// sources: checkpoint/stored_type core/dtype core/files core/shape_text data/message_text model/gpt_units
+// sources: checkpoint/stored_type core/dtype core/files core/unfinished core/shape_text data/message_text
+// sources: model/gpt_units
 #include <vector>
 
 #include "checkpoint/llmc_model.h"

@@ -1,4 +1,4 @@
-// sources: data/token_files data/mapped_file data/file_kind data/message_text core/files
+// sources: data/token_files data/mapped_file data/file_kind data/message_text core/files core/unfinished
 #include <algorithm>
 #include <array>
 #include <cstdlib>

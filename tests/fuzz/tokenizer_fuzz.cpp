@@ -2,7 +2,7 @@
 // sources: data/byte_pair_spelled
 // sources: data/byte_pair_tiktoken data/byte_pair_tokenizer data/byte_pair_tokenizer_json data/byte_pair_vocabulary
 // sources: data/unicode_classes data/tokenizer data/mapped_file data/input_file data/gzip data/file_kind
-// sources: data/message_text core/available_memory core/files core/json core/json_bounds
+// sources: data/message_text core/available_memory core/files core/unfinished core/json core/json_bounds
 // dictionary: json
 // libraries: z icuuc
 #include <cstdlib>
