@@ -8,7 +8,7 @@
 
 namespace zt {
 
-// `path`: a checkpoint, or a run's directory: its newest. RunError where it is damaged.
+// `path`: a checkpoint, or a run's directory: its newest. UserError where there is none, RunError where it is damaged.
 std::unique_ptr<WeightSource> open_native_weights(const std::string& path);
 
 // Writes a checkpoint without a training state to `directory`, which must not exist, or be empty: it appears whole or

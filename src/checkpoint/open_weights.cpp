@@ -21,13 +21,7 @@ std::unique_ptr<WeightSource> open_weights(const std::string& path) {
   if (!fs::exists(status)) throw UserError("there is no " + shown_path(path) + ": check the path");
   const bool is_directory = fs::is_directory(status);
   const auto has = [&](const char* name) { return is_directory && fs::exists(fs::path(path) / name, error); };
-  if (has(manifest_name) || has("checkpoints") || has("latest")) {
-    try {
-      return open_native_weights(path);
-    } catch (const RunError& failure) {
-      throw UserError(failure.what());
-    }
-  }
+  if (has(manifest_name) || has("checkpoints") || has("latest")) return open_native_weights(path);
   // As export writes it.
   if (has("model.bin") && !has("config.json")) return open_weights((fs::path(path) / "model.bin").string());
   if (is_directory || path.ends_with(".safetensors") || path.ends_with(".safetensors.index.json")) {
@@ -62,6 +56,8 @@ std::unique_ptr<WeightSource> open_pretrained(const ModelSettings& model) {
     return open_weights(model.pretrained);
   } catch (const UserError& error) {
     throw UserError(std::string("model.pretrained: ") + error.what());
+  } catch (const RunError& error) {
+    throw RunError(std::string("model.pretrained: ") + error.what());
   }
 }
 
