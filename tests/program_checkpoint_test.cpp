@@ -1,12 +1,9 @@
 // The program from the outside: checkpoints, and runs that go on from them.
-#include <cerrno>
 #include <functional>
 #include <map>
-#include <random>
 
 #include "checkpoint/checksum.h"
 #include "checkpoint/directory.h"
-#include "checkpoint/native.h"
 #include "program_support.h"
 
 using namespace zt::test;
@@ -294,91 +291,6 @@ TEST_CASE("a finished run is left alone, and goes on where more steps are asked 
     elsewhere[3] = "fourth";
     elsewhere[5] = wrong;
     check_fails(place.run_with(elsewhere + every_second), 2, "--resume: " + wrong);
-  }
-}
-
-TEST_CASE("a rank killed at any moment of saving leaves a whole checkpoint") {
-  std::mt19937 random(20240601);
-  const Workplace place;
-  const fs::path run = place.file("run");
-  const Arguments saving = {"--set", "training.checkpoint_interval=1", "--set", "training.max_steps=100000000",
-                            "--set", "training.eval_interval=0"};
-  std::int64_t newest = 0;
-  for (int time = 0; time < 50; ++time) {
-    CAPTURE(time);
-    const bool behind = time % 2 == 1;
-    Program program(
-        Workplace::command(ranks(2) + saving +
-                           Arguments{"--resume", "--set",
-                                     std::string("training.checkpoint_in_background=") + (behind ? "true" : "false")}),
-        place.options());
-    REQUIRE(program.wait_until([&] {
-      const auto steps = finished(run);
-      return !steps.empty() && steps.back() > newest;
-    }));
-    const std::vector<pid_t> processes = children_of(program.process());
-    REQUIRE(processes.size() == 2);
-    std::this_thread::sleep_for(std::chrono::microseconds(std::uniform_int_distribution<int>(0, 8000)(random)));
-    kill(processes.at(time % 3 == 0 ? 1 : 0), SIGKILL);
-    const ProgramResult result = program.finish();
-    INFO(result.err);
-    CHECK(result.code == 1);
-    const auto steps = finished(run);
-    REQUIRE_FALSE(steps.empty());
-    CHECK(steps.back() > newest);
-    newest = steps.back();
-    const zt::NativeCheckpoint native(checkpoint(run, newest).string());
-    native.verify();
-    CHECK(native.manifest().step == newest);
-  }
-  // It is the curve of a run that nobody killed.
-  const Workplace quiet;
-  const Arguments steps = {"--set", "training.eval_interval=0", "--set",
-                           "training.max_steps=" + std::to_string(newest + 1)};
-  check_completes(place.run(steps + Arguments{"--resume"}));
-  check_completes(quiet.run(steps));
-  CHECK(checksum_of_run(run) == checksum_of_run(quiet.file("run")));
-}
-
-TEST_CASE("a write that fails ends the run with the reason, and the checkpoint before is whole") {
-  for (const bool behind : {false, true}) {
-    const Arguments more = every_second + Arguments{"--set", std::string("training.checkpoint_in_background=") +
-                                                                 (behind ? "true" : "false")};
-    for (const auto& [with, told] :
-         std::map<std::string, std::string>{{std::to_string(ENOSPC), "No space left on device"},
-                                            {std::to_string(EIO), "Input/output error"},
-                                            {"short", ""}}) {
-      int failed = 0;
-      for (int call = 1;; ++call) {
-        REQUIRE(call < 200);
-        CAPTURE(behind, with, call);
-        const Workplace place;
-        const fs::path run = place.file("run");
-        run_part(place, {}, 2);
-        const std::string before = contents_of(checkpoint(run, 2) / "manifest.json");
-        ProgramOptions options = place.options();
-        options.environment = {
-            {"LD_PRELOAD", ZEROTRAIN_FAILING_WRITES}, {"FAILING_CALL", std::to_string(call)}, {"FAILING_WITH", with}};
-        // Saves at steps 4 and 6; the calls of the first are what is counted through.
-        const ProgramResult result =
-            run_program(Workplace::command(more + Arguments{"--resume", "--set", "training.max_steps=4"}), options);
-        INFO(result.err);
-        if (with == "short") {
-          CHECK(result.code == 0);
-          zt::NativeCheckpoint(checkpoint(run, 4).string()).verify();
-          if (call >= 12) break;
-          continue;
-        }
-        if (result.code == 0) break;  // fewer calls than that
-        ++failed;
-        check_fails(result, 1, told);
-        CHECK(contents_of(checkpoint(run, 2) / "manifest.json") == before);
-        zt::NativeCheckpoint(checkpoint(run, 2).string()).verify();
-        check_completes(place.run(more + Arguments{"--resume", "--set", "training.max_steps=4"}));
-        zt::NativeCheckpoint(checkpoint(run, 4).string()).verify();
-      }
-      if (with != "short") CHECK(failed >= 12);
-    }
   }
 }
 
