@@ -32,9 +32,73 @@ void PieceMerger::merge(std::vector<std::uint32_t>& ids) {
   }
 }
 
-// In place; gives how many ids are left. `starts`, where it is not null, gets the place of each one's first byte. One
-// pass takes all pairs of the lowest rank from left to right, up to one whose merge makes a pair that comes before.
+// In place; gives how many ids are left. `starts`, where it is not null, gets the place of each one's first byte.
 std::size_t PieceMerger::merge_few(std::span<std::uint32_t> ids, std::uint32_t* starts) const {
+  constexpr std::size_t fewest_by_turns = 33;  // fewer are done in some passes
+  const bool by_turns = ids.size() >= fewest_by_turns && ids.size() <= most_by_turns &&
+                        pairs_.ranks() <= PairTable::no_rank / most_by_turns;
+  return by_turns ? merge_by_turns(ids, starts) : merge_by_passes(ids, starts);
+}
+
+// At least one id. One pair after the other. A token stays where its first byte is. Each has a key, the rank of its
+// pair with the next one, then its place, so the least of them is the pair whose turn it is; of eight keys each the
+// least is kept, and a merge changes three keys.
+std::size_t PieceMerger::merge_by_turns(std::span<std::uint32_t> ids, std::uint32_t* starts) const {
+  constexpr std::size_t group = 8;
+  constexpr std::uint32_t no_key = 0xffffffff;
+  std::uint32_t keys[most_by_turns], least[most_by_turns / group];
+  const std::size_t count = ids.size(), groups = (count + group - 1) / group;
+  const auto key_of = [&](std::size_t at, std::size_t next) {
+    const std::uint32_t rank = pairs_.rank_of(ids[at], ids[next]);
+    return rank == PairTable::no_rank
+               ? no_key
+               : rank * static_cast<std::uint32_t>(most_by_turns) + static_cast<std::uint32_t>(at);
+  };
+  const auto least_of_eight = [](const std::uint32_t* of) {
+    return std::min(std::min(std::min(of[0], of[1]), std::min(of[2], of[3])),
+                    std::min(std::min(of[4], of[5]), std::min(of[6], of[7])));
+  };
+  for (std::size_t at = 0; at + 1 < count; ++at) keys[at] = key_of(at, at + 1);
+  std::fill(keys + count - 1, keys + groups * group, no_key);
+  for (std::size_t i = 0; i < groups; ++i) least[i] = least_of_eight(keys + i * group);
+  std::fill(least + groups, std::end(least), no_key);
+
+  // A run of one sign has the same pair everywhere, and a pass takes them all.
+  const std::uint32_t lowest = least_of_eight(least) / most_by_turns;
+  std::size_t equal = 0;
+  for (std::size_t at = 0; at < groups * group; ++at) equal += keys[at] / most_by_turns == lowest ? 1 : 0;
+  if (equal > count / 8 && lowest != no_key / most_by_turns) return merge_by_passes(ids, starts);
+
+  std::uint64_t alive = ~std::uint64_t{0} >> (64 - count);  // a bit a token, at its place
+  for (std::uint32_t turn; (turn = least_of_eight(least)) != no_key;) {
+    const std::size_t at = turn % most_by_turns;
+    std::uint64_t behind = alive & (~std::uint64_t{1} << at);
+    const auto taken = static_cast<std::size_t>(std::countr_zero(behind));
+    behind &= behind - 1;
+    alive &= ~(std::uint64_t{1} << taken);
+    ids[at] = pairs_.result_of(turn / most_by_turns);
+    keys[taken] = no_key;
+    keys[at] = behind == 0 ? no_key : key_of(at, static_cast<std::size_t>(std::countr_zero(behind)));
+    if (const std::uint64_t before = alive & ((std::uint64_t{1} << at) - 1); before != 0) {
+      const auto last = static_cast<std::size_t>(63 - std::countl_zero(before));
+      keys[last] = key_of(last, at);
+      least[last / group] = least_of_eight(keys + last / group * group);
+    }
+    least[at / group] = least_of_eight(keys + at / group * group);
+    least[taken / group] = least_of_eight(keys + taken / group * group);
+  }
+
+  std::size_t kept = 0;
+  for (; alive != 0; alive &= alive - 1) {
+    const auto at = static_cast<std::size_t>(std::countr_zero(alive));
+    if (starts != nullptr) starts[kept] = static_cast<std::uint32_t>(at);
+    ids[kept++] = ids[at];
+  }
+  return kept;
+}
+
+// One pass takes all pairs of the lowest rank from left to right, up to one whose merge makes a pair that comes before.
+std::size_t PieceMerger::merge_by_passes(std::span<std::uint32_t> ids, std::uint32_t* starts) const {
   std::uint32_t ranks[most_at_once];  // of each token with the next one
   std::size_t count = ids.size();
   for (std::size_t i = 0; i + 1 < count; ++i) ranks[i] = pairs_.rank_of(ids[i], ids[i + 1]);
@@ -79,7 +143,7 @@ std::size_t PieceMerger::merge_few(std::span<std::uint32_t> ids, std::uint32_t* 
 // tokens' parts alone. A block's last tokens, which do not know what follows, are left to the next block. Where two
 // tokens are no seam, the next block starts earlier. False: it would have to start too early; ids are as they were.
 bool PieceMerger::merge_in_blocks(std::vector<std::uint32_t>& ids) {
-  constexpr std::size_t block = 64, left_over = 16, most_taken_back = 192;
+  constexpr std::size_t block = 64, left_over = 8, most_taken_back = 192;
   static_assert(block + most_taken_back <= most_at_once);
   const std::span<const std::uint32_t> bytes = ids;
   std::uint32_t tokens[most_at_once], starts[most_at_once];

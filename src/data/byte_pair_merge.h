@@ -62,6 +62,7 @@ class PieceMerger {
  private:
   static constexpr std::uint32_t none = 0xffffffff;
   static constexpr std::size_t most_at_once = 320;  // ids that merge_few takes
+  static constexpr std::size_t most_by_turns = 64;  // ids that merge_by_turns takes: a bit a token
   struct Token {
     std::uint32_t id, rank;  // of the token with the next one; no_rank where it was taken up
     std::uint32_t previous, next;
@@ -71,6 +72,8 @@ class PieceMerger {
   };
 
   std::size_t merge_few(std::span<std::uint32_t> ids, std::uint32_t* starts) const;
+  std::size_t merge_by_turns(std::span<std::uint32_t> ids, std::uint32_t* starts) const;
+  std::size_t merge_by_passes(std::span<std::uint32_t> ids, std::uint32_t* starts) const;
   bool merge_in_blocks(std::vector<std::uint32_t>& ids);
   bool is_seam(std::span<const std::uint32_t> bytes, std::uint32_t left, std::uint32_t right);
   void merge_as_list(std::vector<std::uint32_t>& ids);
