@@ -1,7 +1,7 @@
 // sources: checkpoint/huggingface_source checkpoint/huggingface_config checkpoint/json_file checkpoint/weight_source
 // sources: checkpoint/safetensors checkpoint/safetensors_header checkpoint/checksum checkpoint/file_access
-// sources: checkpoint/stored_type checkpoint/transposed core/dtype core/json core/json_bounds core/shape_text
-// sources: data/message_text model/gpt_units
+// sources: checkpoint/stored_type checkpoint/transposed core/dtype core/json core/json_bounds core/json_ordered
+// sources: core/shape_text data/message_text model/gpt_units
 // dictionary: json
 #include <algorithm>
 #include <filesystem>
