@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <system_error>
 
+#include "app/usage/command_usage.h"
+#include "app/usage/manual.h"
 #include "app/verbs.h"
 #include "app/version.h"
 #include "config/schema.h"
@@ -70,7 +72,7 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
              "stopped.");
   std::string output, trace;
   std::vector<std::string> ranks, stages, steps, world_size;
-  bool version = false, schema = false;
+  bool version = false, schema = false, manual = false;
   app.add_option(
       "verb", line.verb,
       "What to do: train (the default), or prove: run the config for a few steps over ranks and stages and compare");
@@ -102,6 +104,7 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
   app.add_option("--world-size", world_size, "With --dry-run: plan for so many ranks")->type_name("N");
   app.add_flag("--print-config", line.print_config, "Print the resolved config as JSON to stdout");
   app.add_flag("--print-schema", schema, "Print the JSON Schema of configs, for editors (docs/config.schema.json)");
+  app.add_flag("--print-manual", manual, "Print the manual page zerotrain(1), to be read by man");
   CLI::Option* trace_option =
       app.add_option("--trace", trace,
                      "Record the steps named, or the second and third, into the output directory's trace.json: for "
@@ -117,6 +120,7 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
     app.get_option(option)->allow_extra_args(false);
   }
 
+  if (is_shown_to_visitor(app)) return std::nullopt;
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -133,6 +137,10 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv)
   }
   if (schema) {
     std::puts(config_schema().dump(1).c_str());
+    return std::nullopt;
+  }
+  if (manual) {
+    std::fputs(manual_page(command_usages()).c_str(), stdout);
     return std::nullopt;
   }
   if (*output_option) line.output = output;

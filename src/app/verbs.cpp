@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 
@@ -13,6 +14,8 @@ namespace zt {
 
 std::span<const Verb> verbs() {
   static constexpr std::array table = {
+      Verb{"init", "writes a config with comments for a model and data of one's own", init},
+      Verb{"doctor", "what this machine offers to a training, and what to change", doctor},
       Verb{"compare", "where two runs or two checkpoints part: the first step, the first tensor", compare},
       Verb{"estimate", "memory, communication and time of a training at any stage and number of ranks", estimate},
       Verb{"generate", "text that a checkpoint's model writes", generate},
@@ -23,6 +26,7 @@ std::span<const Verb> verbs() {
       Verb{"export", "writes weights in another program's format: Hugging Face, llm.c", export_weights},
       Verb{"import", "makes a checkpoint of another program's weights", import_weights},
       Verb{"tokenize", "token files from text, or a vocabulary trained on it", tokenize},
+      Verb{"completion", "completion of the command line for bash, zsh and fish", completion},
   };
   return table;
 }
@@ -82,7 +86,36 @@ CLI::Validator seed_number() {
           ""};
 }
 
+namespace {
+
+thread_local const std::function<void(const CLI::App&)>* visitor = nullptr;
+thread_local bool was_visited = false;
+
+}  // namespace
+
+void visit_command_line(const std::function<void()>& build, const std::function<void(const CLI::App&)>& visit) {
+  struct Visit {
+    explicit Visit(const std::function<void(const CLI::App&)>& visit) {
+      visitor = &visit;
+      was_visited = false;
+    }
+    ~Visit() { visitor = nullptr; }
+    Visit(const Visit&) = delete;
+    Visit& operator=(const Visit&) = delete;
+  } const guard(visit);
+  build();
+  if (!was_visited) throw std::logic_error("a command line was not shown before it was parsed");
+}
+
+bool is_shown_to_visitor(const CLI::App& app) {
+  if (visitor == nullptr) return false;
+  was_visited = true;
+  (*visitor)(app);
+  return true;
+}
+
 bool parse_verb(CLI::App& app, int argc, const char* const* argv) {
+  if (is_shown_to_visitor(app)) return false;
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

@@ -10,6 +10,7 @@ namespace zt {
 
 // Whether this program can speak MPI.
 bool mpi_built();
+std::string mpi_library();  // the library's name and version, "Open MPI v4.1.4"; does not start it. Empty: not built in
 
 // Whether the environment says that this process is one of several that a launcher (mpirun, srun) has started. Does
 // not start MPI. Also true if the launcher belongs to another MPI: mpi_communicator() then says so.

@@ -5,6 +5,7 @@
 namespace zt {
 
 bool mpi_built() { return false; }
+std::string mpi_library() { return ""; }
 
 std::unique_ptr<Communicator> mpi_communicator(int, bool, std::string*) {
   throw UserError(

@@ -185,6 +185,14 @@ void end_world(const Failure& failure) {
 
 bool mpi_built() { return true; }
 
+std::string mpi_library() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  MPI_Get_library_version(text.data(), &length);  // one of the few calls that may come before MPI_Init
+  const std::string all = text.data();
+  return all.substr(0, all.find_first_of(",\n"));  // "Open MPI v4.1.4, package: ..."
+}
+
 std::unique_ptr<Communicator> mpi_communicator(int ranks_per_node, bool windows, std::string* note) {
   check_launcher();
   MPI_Comm world = MPI_COMM_NULL;

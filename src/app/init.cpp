@@ -1,0 +1,85 @@
+// Writes a config to begin with.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+
+#include "app/init/starter.h"
+#include "app/verbs.h"
+#include "comm/mpi.h"
+#include "core/errors.h"
+#include "core/files.h"
+
+namespace zt {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+void check_output(const std::string& path, bool may_replace) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) throw UserError("--output " + path + " is a directory; name a file in it");
+  const fs::path folder = fs::path(path).parent_path();
+  if (!folder.empty() && !fs::is_directory(folder, error))
+    throw UserError("--output " + path + ": there is no directory " + folder.string());
+  if (fs::exists(path, error) && !may_replace)
+    throw UserError(path + " is there already: name another file with --output, or replace it with --force");
+}
+
+}  // namespace
+
+int init(int argc, const char* const* argv) {
+  CLI::App app(
+      "Writes a config, in which every key is explained, for a model and data of yours: a small GPT on text unless "
+      "told "
+      "otherwise. Data that are there are looked at, and the config is made to fit them. Asks nothing.",
+      "zerotrain init");
+  app.footer(
+      "Examples:\n"
+      "  zerotrain init --path book.txt                        a GPT on a text: gpt.json\n"
+      "  zerotrain init --path table.csv --target price        an MLP on a table: mlp.json\n"
+      "  zerotrain init --path mnist --size tiny               an MLP on images, in IDX files of that folder\n"
+      "  zerotrain init --model gpt --data tokens --path train.bin --size gpt2 --output gpt2.json\n"
+      "  zerotrain init --model mlp --data synthetic           data made up: to try things out\n\n"
+      "Sizes of gpt: tiny (2 layers, 64 wide), small (4, 128), medium (6, 384), gpt2 (12, 768), gpt2-medium, "
+      "gpt2-large, "
+      "gpt2-xl. Of mlp: tiny (one hidden layer of 32), small (256 and 128), medium, large.");
+  StarterRequest request;
+  bool force = false;
+  app.add_option("--model", request.model, "The model; without it: what the data are for, or gpt")
+      ->check(CLI::IsMember({"gpt", "mlp"}));
+  app.add_option("--data", request.data,
+                 "The kind of data; without it: by the name of --path, or text for a gpt, synthetic for an mlp")
+      ->check(CLI::IsMember({"text", "tokens", "idx", "csv", "synthetic"}));
+  app.add_option("--size", request.size, "How large the model is, see below")
+      ->check(CLI::IsMember(starter_sizes()))
+      ->capture_default_str();
+  app.add_option(
+         "--path", request.path,
+         "Where the data are: a file; a folder of IDX files or token files. Without it the config says where they "
+         "are to be put")
+      ->type_name("PATH");
+  app.add_option("--target", request.target, "csv: the column that is learned, by name or number (the last)")
+      ->type_name("COLUMN");
+  app.add_option("-o,--output", request.output, "The config to write (gpt.json or mlp.json)")->type_name("FILE");
+  app.add_flag("--force", force, "Replace the file if there is one");
+  if (!parse_verb(app, argc, argv)) return 0;
+  if (launched_by_mpi()) throw UserError("init is one process: start it without mpirun");
+  const Starter starter = make_starter(request);
+  check_output(starter.output, force);
+  const std::string name = starter.output;
+  const std::vector<std::string> head = {
+      "A config of zerotrain: a " + starter.model + " on " + starter.data + " data, size " + request.size +
+          ". Written by zerotrain init.",
+      "  zerotrain --config " + name + " --dry-run       the plan: memory and communication",
+      "  zerotrain --config " + name + "                 trains, on all cores; with --ranks N on N ranks",
+      "All keys: docs/config.md, or the manual zerotrain(1). Paths count from this file's folder."};
+  write_file_atomically(name, starter.config.text(head));
+  std::printf("wrote %s\n", name.c_str());
+  for (const std::string& line : starter.chosen) std::printf("  %s\n", line.c_str());
+  if (!starter.data_are_there)
+    std::printf("The data are not there yet: put them in place, or set the path in the config.\n");
+  std::printf("Next:\n  zerotrain --config %s --dry-run\n  zerotrain --config %s\n", name.c_str(), name.c_str());
+  return 0;
+}
+
+}  // namespace zt

@@ -1,0 +1,27 @@
+// A config as a text in which every key is explained by the table of keys.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "config/json_reader.h"
+
+namespace zt {
+
+class CommentedConfig {
+ public:
+  // Keys appear in the order in which they, or their sections, were set first.
+  void set(const std::string& path, Json value);
+  const Json* find(const std::string& path) const;
+
+  Json json() const;  // the same without comments
+  // `head`: lines of the comment that stands first. Every key must be in the table of keys, for the types that
+  // model.type, data.type and the like have here: std::logic_error.
+  std::string text(const std::vector<std::string>& head) const;
+
+ private:
+  std::vector<std::pair<std::string, Json>> values_;  // by path
+};
+
+}  // namespace zt
