@@ -433,9 +433,9 @@ TEST_CASE("a key without effect gives one notice that says why") {
   const ResolvedConfig config = resolve_texts({tiny_gpt(), R"({
     "zero_optimization": {"stage": 1, "overlap_comm": true},
     "activation_checkpointing": {"partition_activations": true, "profile": false},
-    "tensorboard": {"enabled": true, "output_path": "x"}, "aio": {"thread_count": 2, "block_size": 4}})"});
+    "comms_logger": {"enabled": true, "verbose": true}, "aio": {"thread_count": 2, "block_size": 4}})"});
   for (const char* words :
-       {"b.json:2: zero_optimization.overlap_comm: has no effect", "tensorboard.enabled: has no effect",
+       {"b.json:2: zero_optimization.overlap_comm: has no effect", "comms_logger.enabled: has no effect",
         "partition_activations: has no effect: it switches nothing on", "aio: has no effect",
         "aio.thread_count is an old name of aio.intra_op_parallelism"}) {
     INFO(words);

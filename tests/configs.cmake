@@ -32,6 +32,13 @@ if(EXISTS ${CMAKE_SOURCE_DIR}/data/fashion-mnist/t10k-labels-idx1-ubyte.gz)
                        PASS_REGULAR_EXPRESSION "step 4690 [^\n]*accuracy (8[89]|9[0-9])")
 endif()
 
+# What docs/tour.md shows is what its commands print.
+if(NOT ZEROTRAIN_SANITIZE)
+  add_test(NAME tour_shows_what_its_commands_print COMMAND ${CMAKE_SOURCE_DIR}/scripts/tour.sh)
+  set_tests_properties(tour_shows_what_its_commands_print PROPERTIES
+                       ENVIRONMENT "ZEROTRAIN=$<TARGET_FILE:zerotrain>" SKIP_RETURN_CODE 77 TIMEOUT 900)
+endif()
+
 # The tables of configs/data are what the script makes.
 find_package(Python3 COMPONENTS Interpreter QUIET)
 if(Python3_FOUND)

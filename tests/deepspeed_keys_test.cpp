@@ -330,7 +330,6 @@ TEST_CASE("what changes nothing here is accepted with why") {
       {R"({"wandb": {"enabled": true, "group": "g", "team": "t", "project": "p"}})",
        {"wandb.enabled: has no effect: nothing is sent to a server"}},
       {R"({"comet": {"enabled": true, "workspace": "w", "samples_log_interval": 10}})", {"comet.enabled"}},
-      {R"({"tensorboard": {"enabled": true, "output_path": "x", "job_name": "y"}})", {"tensorboard.enabled"}},
       {R"({"flops_profiler": {"enabled": true, "profile_step": 1, "module_depth": -1, "top_modules": 3,
            "detailed": true, "output_file": null}})",
        {}},

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "event_reader.h"
 #include "program_support.h"
 
 using namespace zt::test;
@@ -246,6 +247,92 @@ TEST_CASE("csv_monitor writes DeepSpeed's files, under one header also where a r
   check_fails(
       place.run({"--overwrite", "--set", "csv_monitor.enabled=true", "--set", "csv_monitor.output_path=occupied"}), 2,
       "csv_monitor.output_path");
+}
+
+TEST_CASE("tensorboard gets DeepSpeed's tags over the samples, in a new file where a run goes on") {
+  const Workplace place;
+  const Arguments monitor = {"--set", "tensorboard.enabled=true", "--set", "tensorboard.job_name=job",
+                             "--set", "csv_monitor.enabled=true", "--set", "training.checkpoint_interval=2"};
+  check_completes(place.run(monitor + fp16 + Arguments{"--set", "training.max_steps=5"}));
+  // A killed run's checkpoint is older than its last step, whose point comes anew.
+  fs::remove(place.file("run/summary.json"));
+  place.write("run/checkpoints/latest", "step-00000004\n");
+  check_completes(place.run(monitor + fp16 + Arguments{"--resume"}));
+
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(place.file("run/tensorboard/job"))) files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  REQUIRE(files.size() == 2);
+  std::vector<ReadEvent> events;
+  for (const fs::path& file : files) {
+    CHECK(file.filename().string().starts_with("events.out.tfevents."));
+    const std::vector<ReadEvent> of_file = read_events(contents_of(file));
+    REQUIRE_FALSE(of_file.empty());
+    CHECK(of_file.front().version == "brain.Event:2");
+    for (const ReadEvent& event : of_file) CHECK(event.wall_time > 1.6e9);
+    events.insert(events.end(), of_file.begin(), of_file.end());
+  }
+  std::map<std::string, std::map<std::int64_t, float>> expected;
+  std::map<int, std::int64_t> samples_of_step;
+  for (const Json& record : metrics_of(place.file("run"))) {
+    const int step = record.at("step").get<int>();
+    if (record.at("kind") == "eval") {
+      expected["Validation/Samples/loss"][samples_of_step.at(step)] = record.at("loss").get<float>();
+    }
+    if (record.at("kind") != "train") continue;
+    const auto samples = samples_of_step[step] = record.at("samples").get<std::int64_t>();
+    expected["Train/Samples/train_loss"][samples] = record.at("loss").get<float>();
+    expected["Train/Samples/lr"][samples] = record.at("learning_rate").get<float>();
+    expected["Train/Samples/loss_scale"][samples] = record.at("loss_scale").get<float>();
+  }
+  CHECK(expected.at("Train/Samples/lr").size() == 6);
+  CHECK(expected.at("Validation/Samples/loss").size() >= 3);
+  const auto found = curves_of(events);
+  CHECK(found.size() == expected.size());
+  for (const auto& [tag, points] : expected) {
+    CAPTURE(tag);
+    REQUIRE(found.contains(tag));
+    REQUIRE(found.at(tag).size() == points.size());
+    for (const auto& [samples, value] : points) {
+      REQUIRE(found.at(tag).contains(samples));
+      // The one was rounded to a float, the other to nine digits before.
+      CHECK(std::abs(found.at(tag).at(samples) - value) <= 1.2e-7F * std::abs(value));
+    }
+  }
+  CHECK(fs::exists(place.file("run/csv_monitor/DeepSpeedJobName/Validation_Samples_loss.csv")));
+
+  // A new run does not add to the old one's curves.
+  check_completes(place.run(monitor + Arguments{"--overwrite", "--set", "training.max_steps=2"}));
+  files.assign(fs::directory_iterator(place.file("run/tensorboard/job")), {});
+  REQUIRE(files.size() == 1);
+  CHECK(curves_of(read_events(contents_of(files.front()))).at("Train/Samples/lr").size() == 2);
+  CHECK_FALSE(curves_of(read_events(contents_of(files.front()))).contains("Train/Samples/loss_scale"));
+}
+
+TEST_CASE("a run that does not begin leaves no folder of a monitor") {
+  const Workplace place;
+  place.write("occupied", "a file");
+  const Arguments monitors = {"--set", "csv_monitor.enabled=true",        "--set", "tensorboard.enabled=true",
+                              "--set", "csv_monitor.output_path=logs/csv"};
+  // The second of them cannot be made.
+  check_fails(place.run(monitors + Arguments{"--set", "tensorboard.output_path=occupied"}), 2,
+              "tensorboard.output_path");
+  CHECK_FALSE(fs::exists(place.file("logs")));
+  // What stops the run comes after both.
+  check_completes(
+      place.run_with({"--config", "config.json", "--output", "earlier", "--set", "training.checkpoint_interval=4"}));
+  const fs::path weights = place.file("earlier/checkpoints/step-00000004/rank-00000.weights.safetensors");
+  std::string bytes = contents_of(weights);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  std::ofstream(weights, std::ios::binary) << bytes;
+  const ProgramResult damaged = place.run(monitors + Arguments{"--set", "model.pretrained=earlier"});
+  INFO(damaged.err);
+  CHECK(damaged.code == 2);
+  CHECK(damaged.err.find("weights.safetensors") != std::string::npos);
+  CHECK_FALSE(fs::exists(place.file("logs")));
+  CHECK_FALSE(fs::exists(place.file("run/tensorboard")));
+  check_completes(place.run(monitors));
+  CHECK(fs::exists(place.file("logs/csv/DeepSpeedJobName/Train_Samples_lr.csv")));
 }
 
 TEST_CASE("breakdowns come with each progress line, the config's dump at the start") {

@@ -1,4 +1,6 @@
 // inspect, compare and replay from the outside.
+#include <map>
+
 #include "checkpoint/directory.h"
 #include "core/json.h"
 #include "program_support.h"
@@ -52,6 +54,80 @@ TEST_CASE("inspect tells what is in a checkpoint, and refuses a damaged one") {
   CHECK(verb(place, {"inspect", "run/checkpoints/step-00000004"}).code == 0);
   check_fails(verb(place, {"inspect", "missing"}), 2, "missing is not there");
   check_fails(verb(place, {"inspect"}), 2, "required");
+}
+
+namespace {
+
+// Elements by exponent of what replay says the gradient of a step is, times a scale.
+std::map<std::string, std::int64_t> exponents_of_replayed(const Workplace& place, const Arguments& more, double scale) {
+  const Json json = json_from(verb(
+      place,
+      Arguments{"replay", "run", "--step", "5", "--tensor", "layers.0.weight", "--count", "1000", "--json"} + more));
+  std::map<std::string, std::int64_t> counts;
+  for (const Json& value : json.at("values").at("gradient")) {
+    if (value.get<double>() != 0.0) ++counts[std::to_string(std::ilogb(scale * value.get<double>()))];
+  }
+  return counts;
+}
+
+}  // namespace
+
+TEST_CASE("inspect --gradients counts the gradient of the next micro-batch as training computes it") {
+  const Workplace place(tiny_mlp);
+  run_as(place, "run", {});
+  const Arguments gradients = {"inspect", "run/checkpoints/step-00000004", "--gradients", "--scale", "1024"};
+  const Arguments of_tensor = gradients + Arguments{"--tensors", "layers.0.weight", "--json"};
+  const Json json = json_from(verb(place, of_tensor));
+  CHECK(json.at("elements") == 72);
+  CHECK(json.at("first_sample") == 17);
+  CHECK(json.at("samples") == 4);
+  REQUIRE(json.at("columns").size() == 3);
+  const Arguments in_fp16 = {"--set", "fp16.enabled=true", "--set", "data_types.grad_accum_dtype=fp16"};
+  const std::vector<std::map<std::string, std::int64_t>> expected = {
+      exponents_of_replayed(place, {}, 1.0),
+      exponents_of_replayed(place, in_fp16 + Arguments{"--set", "fp16.loss_scale=1"}, 1.0),
+      exponents_of_replayed(place, in_fp16 + Arguments{"--set", "fp16.loss_scale=1024"}, 1024.0)};
+  const std::vector<std::string> precisions = {"fp32", "fp16", "fp16"};
+  for (std::size_t index = 0; index < 3; ++index) {
+    CAPTURE(index);
+    const Json& column = json.at("columns").at(index);
+    CHECK(column.at("precision") == precisions[index]);
+    CHECK(column.at("loss_scale") == (index == 2 ? 1024.0 : 1.0));
+    std::int64_t elements = column.at("zeros").get<std::int64_t>();
+    std::map<std::string, std::int64_t> counts;
+    for (const auto& [exponent, count] : column.at("by_exponent").items()) {
+      counts[exponent] = count;
+      elements += count.get<std::int64_t>();
+    }
+    CHECK(elements == 72);
+    CHECK(counts == expected[index]);
+    CHECK(column.at("normal_in_fp16").get<int>() + column.at("below_normal_in_fp16").get<int>() +
+              column.at("zeros").get<int>() ==
+          72);
+  }
+  // A scale that is far too small: nearly all vanish. And one that is far too large.
+  const Json extreme =
+      json_from(verb(place, {"inspect", "run", "--gradients", "--scale", "1e-7", "--scale", "1e9", "--json"}))
+          .at("columns");
+  REQUIRE(extreme.size() == 4);
+  CHECK(extreme.at(2).at("vanished").get<int>() > 60);
+  CHECK(extreme.at(3).at("not_finite").get<int>() > 60);
+
+  const ProgramResult text = verb(place, gradients);
+  CHECK(text.code == 0);
+  for (const char* words : {"fp16, scale 1024", "2^-14", "-- below: 0 in fp16", "vanished", "samples 17 to 20"})
+    CHECK(text.out.find(words) != std::string::npos);
+  check_fails(verb(place, {"inspect", "run", "--scale", "2"}), 2, "--gradients");
+  check_fails(verb(place, {"inspect", "run", "--gradients", "--tensors", "nothing"}), 2, "no trained tensor");
+}
+
+TEST_CASE("inspect --gradients takes the same micro-batch of a run of several ranks in another precision") {
+  const Workplace place;
+  run_as(place, "run", ranks(2) + stage(3) + Arguments{"--set", "bf16.enabled=true"});
+  const Json json = json_from(verb(place, {"inspect", "run", "--gradients", "--json"}));
+  CHECK(json.at("samples") == 1);
+  CHECK(json.at("first_sample") == 37);
+  CHECK(json.at("elements") == json_of(place.file("run/summary.json")).at("model").at("trained"));
 }
 
 TEST_CASE("compare finds the first step and the first tensor that differ") {

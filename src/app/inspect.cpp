@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdio>
 
+#include "app/inspect_gradients.h"
 #include "app/verbs.h"
 #include "checkpoint/checksum.h"
 #include "checkpoint/native.h"
@@ -61,8 +62,11 @@ void print_head(const NativeCheckpoint& checkpoint, std::int64_t parameters) {
 }  // namespace
 
 int inspect(int argc, const char* const* argv) {
-  CLI::App app("Says what a checkpoint holds, and checks every checksum: 1 is returned where one does not fit.",
-               "zerotrain inspect");
+  CLI::App app(
+      "Says what a checkpoint holds, and checks every checksum: 1 is returned where one does not fit. With "
+      "--gradients: "
+      "what fp16 leaves of the gradient of a micro-batch.",
+      "zerotrain inspect");
   std::string path;
   std::string pattern;
   bool json = false;
@@ -72,12 +76,37 @@ int inspect(int argc, const char* const* argv) {
       ->required();
   app.add_option("--tensors", pattern, "Only tensors whose name has this in it")->type_name("TEXT");
   app.add_flag("--moments", moments, "The optimizer's moments, too");
+  GradientRequest request;
+  bool shows_gradients = false;
+  CLI::Option* const gradients =
+      app.add_flag("--gradients", shows_gradients,
+                   "In place of this: the gradient of the next micro-batch by power of two, in fp32 and in fp16 with "
+                   "loss scale 1, computed on the CPU")
+          ->excludes("--moments");
+  app.add_option("--scale", request.scales, "And in fp16 with this loss scale; several may be named")
+      ->type_name("S")
+      ->needs(gradients)
+      ->take_all()
+      ->allow_extra_args(false)
+      ->check(finite_number(1e-30, 1e30));
+  app.add_option("-s,--set", request.sets,
+                 "One key of the config, for --gradients: a.b.c=VALUE, as data.path=other.txt")
+      ->type_name("KEY=VALUE")
+      ->needs(gradients)
+      ->take_all()
+      ->allow_extra_args(false);
   app.add_flag("--json", json, "As JSON");
   if (!parse_verb(app, argc, argv)) return 0;
 
   const NativeCheckpoint checkpoint(find_checkpoint(path));
   checkpoint.verify();
   checkpoint.verify_weights_checksum();
+  if (shows_gradients) {
+    request.pattern = pattern;
+    request.json = json;
+    inspect_gradients(checkpoint, request);
+    return 0;
+  }
   const Manifest& manifest = checkpoint.manifest();
   std::int64_t parameters = 0;
   for (const CheckpointTensor& tensor : manifest.tensors) parameters += tensor.count();

@@ -29,10 +29,6 @@ struct Switchable {
 
 void add_switchable(std::vector<Key>& t) {
   const std::vector<Switchable> sections = {
-      {"tensorboard",
-       "event files",
-       "no event files are written: metrics.jsonl in the output directory holds the same",
-       {{"output_path", string}, {"job_name", string}}},
       {"comms_logger",
        "counts communication",
        "summary.json always holds calls, bytes and seconds of communication",
@@ -65,7 +61,7 @@ void add_switchable(std::vector<Key>& t) {
   }
 }
 
-void add_csv_monitor(std::vector<Key>& t) {
+void add_monitors(std::vector<Key>& t) {
   t.push_back(used_key(section, "csv_monitor", "loss, learning rate and loss scale over samples, a CSV file for each"));
   t.push_back(
       used_key(boolean, "csv_monitor.enabled", "writes Train_Samples_train_loss.csv and its like").standard(false));
@@ -73,6 +69,13 @@ void add_csv_monitor(std::vector<Key>& t) {
                        "the files lie in the folder job_name below it; empty: csv_monitor in training.output_dir")
                   .standard(""));
   t.push_back(used_key(string, "csv_monitor.job_name", "the folder's name").standard("DeepSpeedJobName"));
+
+  t.push_back(used_key(section, "tensorboard", "the same curves for TensorBoard"));
+  t.push_back(used_key(boolean, "tensorboard.enabled", "writes an event file").standard(false));
+  t.push_back(used_key(string, "tensorboard.output_path",
+                       "the file lies in the folder job_name below it; empty: tensorboard in training.output_dir")
+                  .standard(""));
+  t.push_back(used_key(string, "tensorboard.job_name", "the folder's name").standard("DeepSpeedJobName"));
 }
 
 void add_flops_profiler(std::vector<Key>& t) {
@@ -183,7 +186,7 @@ void add_refused_keys(std::vector<Key>& t) {
 void add_other_sections(std::vector<Key>& table) {
   add_activation_checkpointing(table);
   add_switchable(table);
-  add_csv_monitor(table);
+  add_monitors(table);
   add_flops_profiler(table);
   add_silent_sections(table);
   add_refused(table);

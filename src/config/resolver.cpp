@@ -234,9 +234,9 @@ void Resolver::check_device() {
 namespace {
 
 // Outputs start at the current directory, whichever file names them; without a path in the run's own.
-std::string csv_directory(const std::string& given, const std::string& output_dir,
-                          const std::filesystem::path& current_directory) {
-  const std::filesystem::path base = given.empty() ? output_dir + "/csv_monitor" : given;
+std::string monitor_directory(const std::string& section, const std::string& given, const std::string& output_dir,
+                              const std::filesystem::path& current_directory) {
+  const std::filesystem::path base = given.empty() ? output_dir + "/" + section : given;
   return (current_directory / base).lexically_normal().string();
 }
 
@@ -247,14 +247,14 @@ void Resolver::resolve_rest() {
   if (!given("gradient_clipping") && !checked_.wrong.contains("gradient_clipping")) {
     notice("gradient_clipping", "0 by default, off (newer versions of DeepSpeed: 1.0)");
   }
-  const std::string csv_name = "csv_monitor.job_name";
-  if (is_true("csv_monitor.enabled") && known({"csv_monitor.output_path", csv_name.c_str(), "training.output_dir"})) {
-    values_["csv_monitor.output_path"] =
-        csv_directory(get<std::string>("csv_monitor.output_path"), get<std::string>("training.output_dir"),
-                      options_.current_directory);
-    const auto name = get<std::string>(csv_name);
-    if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos) {
-      problem(csv_name, "found " + shown(csv_name) + "; allowed: the name of a folder, without /");
+  for (const std::string section : {"csv_monitor", "tensorboard"}) {
+    const std::string path = section + ".output_path", name = section + ".job_name";
+    if (!is_true(section + ".enabled") || !known({path.c_str(), name.c_str(), "training.output_dir"})) continue;
+    values_[path] = monitor_directory(section, get<std::string>(path), get<std::string>("training.output_dir"),
+                                      options_.current_directory);
+    const auto folder = get<std::string>(name);
+    if (folder.empty() || folder == "." || folder == ".." || folder.find('/') != std::string::npos) {
+      problem(name, "found " + shown(name) + "; allowed: the name of a folder, without /");
     }
   }
   if (is_true("flops_profiler.enabled") && known({"flops_profiler.output_file"}) &&

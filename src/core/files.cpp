@@ -65,16 +65,19 @@ LineFile::~LineFile() {
 
 void LineFile::append(const std::string& line) { append_lines(line + "\n"); }
 
-void LineFile::append_lines(std::string_view lines) {
+void LineFile::append_lines(std::string_view lines) { append(lines, false); }
+void LineFile::append_whole(std::string_view bytes) { append(bytes, true); }
+
+void LineFile::append(std::string_view bytes, bool whole) {
   struct stat before {};
   if (::fstat(file_, &before) != 0) fail("read the size of", path_, errno);
-  std::string_view rest = lines;
+  std::string_view rest = bytes;
   const int error = write_all(file_, rest);
   if (error == 0) return;
-  const std::string_view written = lines.substr(0, lines.size() - rest.size());
-  const auto whole = static_cast<off_t>(written.rfind('\n') + 1);  // 0 where there is none
+  const std::string_view written = bytes.substr(0, bytes.size() - rest.size());
+  const auto kept = static_cast<off_t>(whole ? 0 : written.rfind('\n') + 1);  // 0 where there is none
   // If that fails too, the first error is the one to tell.
-  if (::ftruncate(file_, before.st_size + whole) != 0) fail("write", path_, error);
+  if (::ftruncate(file_, before.st_size + kept) != 0) fail("write", path_, error);
   fail("write", path_, error);
 }
 

@@ -22,8 +22,11 @@ class LineFile {
   LineFile& operator=(const LineFile&) = delete;
   void append(const std::string& line);       // without its newline
   void append_lines(std::string_view lines);  // each with its newline
+  void append_whole(std::string_view bytes);  // no lines: all of it is taken back where a part cannot be written
 
  private:
+  void append(std::string_view bytes, bool whole);
+
   std::string path_;
   int file_ = -1;
 };

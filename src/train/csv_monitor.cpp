@@ -1,13 +1,10 @@
 #include "train/csv_monitor.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <system_error>
-
-#include "core/errors.h"
-#include "train/metrics_writer.h"
 
 namespace zt {
 
@@ -24,28 +21,27 @@ std::string number_text(double value) {
 
 }  // namespace
 
-CsvMonitor::CsvMonitor(const std::string& directory, bool scales_loss) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) throw UserError(directory + ": cannot be made: " + error.message() + " (csv_monitor.output_path)");
-  const auto add_curve = [&](const std::string& name, double StepRecord::*value) {
-    const std::string path = directory + "/Train_Samples_" + name + ".csv";
-    const bool is_new = !std::filesystem::exists(path, error) || std::filesystem::file_size(path, error) == 0;
-    curves_.push_back({std::make_unique<LineFile>(path), value, is_new ? "step," + name + "\r\n" : ""});
-  };
-  add_curve("train_loss", &StepRecord::loss);
-  add_curve("lr", &StepRecord::learning_rate);
-  if (scales_loss) add_curve("loss_scale", &StepRecord::loss_scale);
-}
+CsvMonitor::CsvMonitor(const std::string& folder) : folder_(folder, "csv_monitor.output_path") {}
 
-void CsvMonitor::add(const StepRecord& record) {
-  const std::string samples = std::to_string(record.samples);
-  for (Curve& curve : curves_) curve.lines += samples + "," + number_text(record.*curve.value) + "\r\n";
+void CsvMonitor::add(std::string_view tag, std::int64_t samples, double value) {
+  auto curve = curves_.find(tag);
+  if (curve == curves_.end()) curve = curves_.emplace(std::string(tag), Curve()).first;
+  curve->second.lines += std::to_string(samples) + "," + number_text(value) + "\r\n";
 }
 
 void CsvMonitor::write() {
-  for (Curve& curve : curves_) {
-    if (!curve.lines.empty()) curve.file->append_lines(curve.lines);
+  for (auto& [tag, curve] : curves_) {
+    if (curve.lines.empty()) continue;
+    if (!curve.file) {
+      std::string name = tag;
+      std::replace(name.begin(), name.end(), '/', '_');
+      const std::string path = (folder_.path() / (name + ".csv")).string();
+      std::error_code error;
+      const bool is_new = !std::filesystem::exists(path, error) || std::filesystem::file_size(path, error) == 0;
+      curve.file = std::make_unique<LineFile>(path);
+      if (is_new) curve.lines.insert(0, "step," + tag.substr(tag.rfind('/') + 1) + "\r\n");
+    }
+    curve.file->append_lines(curve.lines);
     curve.lines.clear();
   }
 }

@@ -2,31 +2,30 @@
 // header "step,train_loss" and so on, where step counts the samples seen so far.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "core/files.h"
+#include "train/monitor.h"
 
 namespace zt {
 
-struct StepRecord;
-
-class CsvMonitor {
+class CsvMonitor final : public Monitor {
  public:
-  // Makes the directory (UserError); files that are there are added to, under one header (RunError).
-  CsvMonitor(const std::string& directory, bool scales_loss);
+  // Makes the folder (UserError); files that are there are added to, under one header.
+  explicit CsvMonitor(const std::string& folder);
 
-  void add(const StepRecord& record);  // kept until
-  void write();                        // RunError
+  void add(std::string_view tag, std::int64_t samples, double value) override;
+  void write() override;
 
  private:
   struct Curve {
-    std::unique_ptr<LineFile> file;
-    double StepRecord::*value;
+    std::unique_ptr<LineFile> file;  // null: not opened yet
     std::string lines;
   };
-  std::vector<Curve> curves_;
+  MonitorFolder folder_;
+  std::map<std::string, Curve, std::less<>> curves_;  // by tag
 };
 
 }  // namespace zt

@@ -41,8 +41,8 @@ void append_step_line(std::string& out, const StepRecord& record) {
   line.end();
 }
 
-MetricsWriter::MetricsWriter(const std::string& path, std::unique_ptr<CsvMonitor> monitor)
-    : file_(path), monitor_(std::move(monitor)), ring_(capacity) {
+MetricsWriter::MetricsWriter(const std::string& path, Monitors monitors)
+    : file_(path), monitors_(std::move(monitors)), ring_(capacity) {
   lines_.reserve(records_a_write * longest_line);
   thread_ = std::thread([this] { run(); });
 }
@@ -72,6 +72,12 @@ void MetricsWriter::append_line(const std::string& line) {
   file_.append(line);  // the thread has nothing to write
 }
 
+void MetricsWriter::append_evaluation(const std::string& line, const EvaluationRecord& record) {
+  append_line(line);
+  monitors_.add(record);
+  monitors_.write();
+}
+
 void MetricsWriter::flush() {
   calls_.add(1);
   wait_until_written(appended_.load(std::memory_order_relaxed));
@@ -98,9 +104,9 @@ void MetricsWriter::write_pending() {
     lines_.clear();
     for (std::uint64_t number = first; number < end; ++number) append_step_line(lines_, ring_[number % capacity]);
     file_.append_lines(lines_);
-    if (monitor_) {
-      for (std::uint64_t number = first; number < end; ++number) monitor_->add(ring_[number % capacity]);
-      monitor_->write();
+    if (!monitors_.empty()) {
+      for (std::uint64_t number = first; number < end; ++number) monitors_.add(ring_[number % capacity]);
+      monitors_.write();
     }
     written_.store(end, std::memory_order_release);
     progress_.add(1);

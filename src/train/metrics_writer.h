@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -13,7 +12,7 @@
 #include "core/files.h"
 #include "core/futex.h"
 #include "optim/update_gate.h"
-#include "train/csv_monitor.h"
+#include "train/monitor.h"
 
 namespace zt {
 
@@ -33,8 +32,8 @@ void append_step_line(std::string& out, const StepRecord& record);
 
 class MetricsWriter {
  public:
-  // Appended to. RunError if it cannot be opened. `monitor`, where there is one, gets the same records.
-  explicit MetricsWriter(const std::string& path, std::unique_ptr<CsvMonitor> monitor = nullptr);
+  // Appended to. RunError if it cannot be opened. `monitors` get the same records.
+  explicit MetricsWriter(const std::string& path, Monitors monitors = Monitors());
   ~MetricsWriter();  // writes what is left, if it can be written
   MetricsWriter(const MetricsWriter&) = delete;
   MetricsWriter& operator=(const MetricsWriter&) = delete;
@@ -45,6 +44,8 @@ class MetricsWriter {
   void append(const StepRecord& record);
   // A line of another kind, without its newline, behind all before it; it is in the file on return.
   void append_line(const std::string& line);
+  // The same of an evaluation, which is the monitors' too.
+  void append_evaluation(const std::string& line, const EvaluationRecord& record);
   // Returns when all is in the file.
   void flush();
 
@@ -58,9 +59,9 @@ class MetricsWriter {
   void wait_until_written(std::uint64_t count);
 
   LineFile file_;
-  std::unique_ptr<CsvMonitor> monitor_;  // null: none
-  std::vector<StepRecord> ring_;         // record number n is at n % capacity
-  std::string lines_;                    // of the thread
+  Monitors monitors_;
+  std::vector<StepRecord> ring_;  // record number n is at n % capacity
+  std::string lines_;             // of the thread
   alignas(64) std::atomic<std::uint64_t> appended_{0};
   alignas(64) std::atomic<std::uint64_t> written_{0};
   SleepWord calls_;     // grows when the thread is to look before its time

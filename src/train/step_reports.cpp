@@ -5,6 +5,8 @@
 
 #include "core/json.h"
 #include "core/process.h"
+#include "train/csv_monitor.h"
+#include "train/tensorboard_monitor.h"
 #include "train/words.h"
 
 namespace zt {
@@ -23,9 +25,13 @@ StepReports::StepReports(const nlohmann::ordered_json& config)
     : seconds_(config.at("wall_clock_breakdown").get<bool>()),
       memory_(config.at("memory_breakdown").get<bool>()),
       dumps_(config.at("dump_state").get<bool>()) {
-  const auto& monitor = config.at("csv_monitor");
-  if (!monitor.at("enabled").get<bool>()) return;
-  csv_directory_ = monitor.at("output_path").get<std::string>() + "/" + monitor.at("job_name").get<std::string>();
+  const auto folder = [&](const char* section) -> std::string {
+    const auto& monitor = config.at(section);
+    if (!monitor.at("enabled").get<bool>()) return "";
+    return monitor.at("output_path").get<std::string>() + "/" + monitor.at("job_name").get<std::string>();
+  };
+  csv_folder_ = folder("csv_monitor");
+  tensorboard_folder_ = folder("tensorboard");
 }
 
 std::vector<std::string> StepReports::at_start(const nlohmann::ordered_json& config) const {
@@ -74,8 +80,11 @@ std::string StepReports::memory_line(const MemoryLedger& ledger) {
   return line + " resident at most " + bytes_in_words(peak_resident_bytes());
 }
 
-std::unique_ptr<CsvMonitor> StepReports::csv_monitor(bool scales_loss) const {
-  return csv_directory_.empty() ? nullptr : std::make_unique<CsvMonitor>(csv_directory_, scales_loss);
+Monitors StepReports::monitors(bool scales_loss) const {
+  Monitors monitors(scales_loss);
+  if (!csv_folder_.empty()) monitors.watch(std::make_unique<CsvMonitor>(csv_folder_));
+  if (!tensorboard_folder_.empty()) monitors.watch(std::make_unique<TensorboardMonitor>(tensorboard_folder_));
+  return monitors;
 }
 
 }  // namespace zt

@@ -135,7 +135,7 @@ void Trainer::start() {
     console_ = Console(directory + "/train.log", options_.quiet, options_.verbose);
     if (options_.resume) mend_last_line(directory + "/metrics.jsonl");
     const bool scales_loss = precision_preset(settings.precision.preset).scales_loss();
-    metrics_ = std::make_unique<MetricsWriter>(directory + "/metrics.jsonl", reports_.csv_monitor(scales_loss));
+    metrics_ = std::make_unique<MetricsWriter>(directory + "/metrics.jsonl", reports_.monitors(scales_loss));
     if (options_.resume || options_.resume_point)
       metrics_->append_line(json_text(resume_record(options_, communicator_.size(), settings.zero.stage)));
     write_file_atomically(directory + "/config.resolved.json", config_.json.dump(2) + "\n");
@@ -363,7 +363,10 @@ void Trainer::evaluate() {
   const EvaluationResult result = session_->evaluate();
   record_.evaluated = session_->steps().attempted;
   record_.validation_loss = result.loss;
-  if (metrics_) metrics_->append_line(json_text(evaluation_metrics(*session_, result)));
+  if (metrics_) {
+    metrics_->append_evaluation(json_text(evaluation_metrics(*session_, result)),
+                                {session_->samples(), result.loss, result.accuracy});
+  }
   std::string line = "step " + std::to_string(record_.evaluated) + "  validation loss " + fixed(result.loss, 4);
   if (config_.settings.model.type == "gpt") line += "  perplexity " + fixed(std::exp(result.loss), 3);
   if (result.accuracy) line += "  accuracy " + fixed(100.0 * *result.accuracy, 2) + " %";
