@@ -78,21 +78,24 @@ struct BatchSettings {
 };
 
 struct OptimizerSettings {
-  std::string type = "AdamW";  // Adam, AdamW, SGD, Adagrad
+  std::string type = "AdamW";  // Adam, AdamW, SGD, Adagrad, Lion, Lamb
   double learning_rate = 3e-4;
   double weight_decay = 0.0;
   bool decay_biases = true, decay_norms = true;  // whether weight_decay applies to them
-  double epsilon = 1e-8;                         // Adam, Adagrad
+  double epsilon = 1e-8;                         // Adam, Adagrad, Lamb
+  double beta1 = 0.9, beta2 = 0.999;             // Adam, Lion, Lamb
+  bool bias_correction = true;                   // Adam, Lamb
   // Adam
-  double beta1 = 0.9, beta2 = 0.999;
   bool decoupled_decay = true;  // adam_w_mode; AdamW
-  bool bias_correction = true;
   bool amsgrad = false;
   // SGD
   double momentum = 0.0, dampening = 0.0;
   bool nesterov = false;
   // Adagrad
   double lr_decay = 0.0, initial_accumulator_value = 0.0;
+  // Lamb
+  double max_coeff = 10.0, min_coeff = 0.01;
+  bool epsilon_inside_root = false;
 };
 
 struct SchedulerSettings {

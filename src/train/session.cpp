@@ -63,6 +63,7 @@ Session::Session(const Settings& settings, Device& device, Communicator& communi
       checksum_(device.allocate(sizeof(std::uint64_t), MemoryCategory::workspace, "checksum")),
       clock_(device) {
   engine_->follow(*model_);
+  prepare_optimizer(*engine_, *optimizer_);
   const std::int64_t micro = settings.batch.micro;
   if (training != nullptr) {
     training_ = std::make_unique<Loader>(*training, Loader::Order::shuffled, settings.training.seed, micro,

@@ -72,6 +72,9 @@ struct FinishContext {
   bool decay_biases = true, decay_norms = true;  // whether the optimizer's weight decay applies to them
 };
 
+// Once, before the first step: the memory of an optimizer that needs sums over whole tensors.
+void prepare_optimizer(Engine& engine, Optimizer& optimizer);
+
 // `applied`: steps applied before this one; `scheduled`: for this one; `vote`: summed over ranks (Agreement).
 // `decided` is called once the host has waited for the device, before the update is put on its streams.
 StepOutcome finish_step(FinishContext& context, std::int64_t applied, const ScheduledValues& scheduled,
