@@ -210,6 +210,8 @@ struct Settings {
   LossScaleSettings loss_scale;
   bool bf16_check_grad_overflow = true;  // bf16: what is not finite skips the step; false: it ends the run
   double gradient_clipping = 0.0;
+  double gradient_predivide_factor = 1.0;
+  bool prescale_gradients = false;
   std::int64_t steps_per_print = 10;
   bool wall_clock_breakdown = false;
   ZeroSettings zero;
@@ -217,6 +219,13 @@ struct Settings {
   std::int64_t checkpoint_every = 0;  // activation_checkpointing.every: recompute every k-th block
   DeviceSettings device;
 };
+
+// What the gradients of micro-batches are divided by before they are added up; the sum is divided by what is left of J.
+// The same at every stage and number of ranks.
+inline double predivision(const Settings& settings) {
+  return settings.prescale_gradients ? static_cast<double>(settings.batch.micro_batches())
+                                     : settings.gradient_predivide_factor;
+}
 
 // Stages 2 and 3 hold slices of the sums alone, so they reduce every micro-step, in global order whatever was asked
 // for; with one micro-step both orders are the same.

@@ -67,7 +67,8 @@ struct FinishContext {
   UpdateGate& gate;
   StepSums& sums;
   double clip = 0.0;                             // largest norm; 0: no clipping
-  std::int64_t micro_batches = 1;                // J: gradients are sums over so many micro-batches, each a mean
+  double divisor = 1.0;                          // J: gradients are sums over so many micro-batches, each a mean;
+                                                 // less what each was divided by before
   double losses = 1.0;                           // V: the sum of losses is over so many
   bool decay_biases = true, decay_norms = true;  // whether the optimizer's weight decay applies to them
 };

@@ -109,9 +109,7 @@ void update_and_publish(FinishContext& context, const OptimizerStep& step) {
   }
 }
 
-double unscale(double scale, const FinishContext& context) {
-  return 1.0 / (scale * static_cast<double>(context.micro_batches));
-}
+double unscale(double scale, const FinishContext& context) { return 1.0 / (scale * context.divisor); }
 
 StepNumbers numbers_of(const Agreement& agreed, double unscale, double losses) {
   constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
