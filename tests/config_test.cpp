@@ -333,6 +333,23 @@ TEST_CASE("each optimizer has the parameters of its own, with PyTorch's defaults
   CHECK(s.lr_decay == 0.5);
   CHECK(s.initial_accumulator_value == 2.0);
   s = settings_of(
+          {tiny_gpt(), R"({"optimizer": {"type": "lion", "params": {"betas": [0.95, 0.98], "weight_decay": 1}}})"})
+          .optimizer;
+  CHECK(s.type == "Lion");
+  CHECK(s.learning_rate == 1e-3);
+  CHECK(s.beta1 == 0.95);
+  CHECK(s.beta2 == 0.98);
+  CHECK(s.weight_decay == 1.0);
+  s = settings_of({tiny_gpt(), R"({"optimizer": {"type": "LAMB", "params": {"amsgrad": false, "max_coeff": 0.3}}})"})
+          .optimizer;
+  CHECK(s.type == "Lamb");
+  CHECK(s.learning_rate == 1e-3);
+  CHECK(s.epsilon == 1e-8);
+  CHECK(s.max_coeff == 0.3);
+  CHECK(s.min_coeff == 0.01);
+  CHECK(s.bias_correction);
+  CHECK_FALSE(s.epsilon_inside_root);
+  s = settings_of(
           {tiny_gpt(), R"({"optimizer": {"type": "Adam", "params": {"amsgrad": true, "bias_correction": false}}})"})
           .optimizer;
   CHECK(s.amsgrad);
@@ -482,6 +499,8 @@ TEST_CASE("the printed config has no auto, and read again gives the same") {
           "weight_decay_exclude": ["bias"]}}, "training": {"max_steps": 90},
           "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 0.5, "cycle_max_lr": "auto",
           "cycle_first_step_size": "auto", "cycle_second_step_size": "auto"}}})"},
+      {tiny_gpt(), R"({"optimizer": {"type": "Lamb", "params": {"max_coeff": 0.5, "eps_inside_sqrt": true}}})"},
+      {tiny_gpt(), R"({"optimizer": {"type": "Lion", "params": {"lr": 1e-4, "betas": [0.95, 0.98]}}})"},
       {R"({"model": {"type": "gpt"}, "data": {"type": "text", "path": "in.txt"}, "train_batch_size": 4})"},
       {tiny_gpt(), R"({"fp16": {"enabled": true, "on_overflow": "retry"}, "training": {"eval_interval": 1,
           "early_stopping": {"patience": 1}, "spike_guard": {"action": "skip", "window": 2}}})"},

@@ -77,6 +77,15 @@ std::vector<Variant> variants_of_optimizers() {
   OptimizerSettings& slowing = add("Adagrad, slowing", "Adagrad").optimizer;
   slowing.lr_decay = 0.5;
   slowing.initial_accumulator_value = 0.25;
+  cycle(add("Lion, cycled", "Lion").schedule);
+  add("Lamb", "Lamb");
+  OptimizerSettings& bounded = add("Lamb, bounded, uncorrected, epsilon inside, biases not decayed", "Lamb").optimizer;
+  bounded.max_coeff = 0.7;
+  bounded.min_coeff = 0.2;
+  bounded.epsilon = 1e-4;
+  bounded.epsilon_inside_root = true;
+  bounded.bias_correction = false;
+  bounded.decay_biases = false;
   return variants;
 }
 
@@ -249,6 +258,34 @@ TEST_CASE("Depth of the gather ring and persistent parameters change memory and 
   }
 }
 
+TEST_CASE("Gradients divided before they are added up give the same bits at every stage and number of ranks") {
+  struct Division {
+    double factor;
+    bool prescale;
+  };
+  for (const DType dtype : all_dtypes) {
+    Settings settings = with_batch(tiny_gpt(), 2, 12, 1);
+    settings.precision.preset = name_of(dtype);
+    settings.precision.grad_accum_dtype = "fp32";
+    settings.loss_scale.initial_scale_power = 8;
+    const Dataset data = data_for(settings);
+    const Curve plain = trace_curve(at(settings, 1, 0), data, 1);
+    for (const Division& division : {Division{8.0, false}, Division{3.0, false}, Division{1.0, true}}) {
+      settings.gradient_predivide_factor = division.factor;
+      settings.prescale_gradients = division.prescale;
+      const Curve reference = trace_curve(at(settings, 1, 0), data, 1);
+      // By a power of two nothing is rounded but what fp16 cannot hold; by others it is.
+      if (dtype != DType::f16) CHECK(reference.same_bits(plain) == (division.factor == 8.0));
+      CHECK(reference.steps.back().loss == Approx(plain.steps.back().loss).epsilon(1e-2));
+      CHECK(reference.steps.front().grad_norm == Approx(plain.steps.front().grad_norm).epsilon(1e-2));
+      for (const auto& [ranks, stage] : {std::pair{1, 3}, {3, 1}, {3, 2}, {4, 0}, {4, 3}}) {
+        INFO(division.factor << ", " << name_of(dtype) << ", " << ranks << " ranks, stage " << stage);
+        CHECK(trace_curve(at(settings, ranks, stage), data, ranks).same_bits(reference));
+      }
+    }
+  }
+}
+
 TEST_CASE("Another seed, another learning rate or another clip gives other bits: the comparison can fail") {
   Settings settings = with_batch(tiny_gpt(), 2, 1, 2);
   const Dataset data = data_for(settings);
@@ -261,6 +298,28 @@ TEST_CASE("Another seed, another learning rate or another clip gives other bits:
   CHECK(!trace_curve(at(other, 2, 1), data, 2).same_bits(reference));
 }
 
+TEST_CASE("Lamb's norms over ranks cost two sums of 69 integers a tensor and step, and no training traffic") {
+  Settings settings = with_batch(tiny_gpt(), 2, 4, 1);
+  settings.training.max_steps = 3;
+  const Dataset data = data_for(settings);
+  for (const int ranks : {1, 2}) {
+    for (int stage = 0; stage <= 3; ++stage) {
+      INFO("stage " << stage << ", " << ranks << " ranks");
+      settings.optimizer.type = "AdamW";
+      const Curve adam = trace_curve(at(settings, ranks, stage), data, ranks);
+      settings.optimizer.type = "Lamb";
+      const Curve lamb = trace_curve(at(settings, ranks, stage), data, ranks);
+      const auto control = [](const Curve& curve) {
+        return curve.counts.control.at(static_cast<std::size_t>(CollectiveKind::all_reduce));
+      };
+      const std::int64_t tensors = 2 + settings.model.gpt.n_layer * 12 + 2;
+      const std::int64_t sent = ranks > 1 && stage > 0 ? 3 * tensors * 2 * (exact_sum_limbs + 1) : 0;
+      CHECK(control(lamb).elements - control(adam).elements == sent);
+      CHECK(lamb.elements_sent == adam.elements_sent);
+    }
+  }
+}
+
 TEST_CASE("Model states are the formula's bytes exactly where tensors need no padding") {
   Settings base = tiny_mlp();
   base.model.mlp.layers = {256, 256, 256,
@@ -268,7 +327,7 @@ TEST_CASE("Model states are the formula's bytes exactly where tensors need no pa
   base.model.mlp.bias = false;
   base.training.max_steps = 1;
   const Dataset data = data_for(base);
-  std::vector<std::pair<OptimizerSettings, int>> optimizers(5);  // and how many moments each has
+  std::vector<std::pair<OptimizerSettings, int>> optimizers(6);  // and how many moments each has
   optimizers[0] = {{}, 2};
   optimizers[1].first.amsgrad = true;
   optimizers[1].second = 3;
@@ -278,6 +337,8 @@ TEST_CASE("Model states are the formula's bytes exactly where tensors need no pa
   optimizers[4].first.type = "Adagrad";
   optimizers[4].first.initial_accumulator_value = 1.0;
   optimizers[4].second = 1;
+  optimizers[5].first.type = "Lion";
+  optimizers[5].second = 1;
   for (const auto& [optimizer, moments] : optimizers) {
     for (const DType dtype : all_dtypes) {
       for (const int ranks : {1, 2, 4}) {

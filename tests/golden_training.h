@@ -89,6 +89,9 @@ inline OptimizerSettings optimizer_of(const nlohmann::json& run) {
   s.decoupled_decay = s.type == "AdamW";
   s.bias_correction = run.value("bias_correction", true);
   s.amsgrad = run.value("amsgrad", false);
+  s.max_coeff = run.value("max_coeff", s.max_coeff);
+  s.min_coeff = run.value("min_coeff", s.min_coeff);
+  s.epsilon_inside_root = run.value("eps_inside_sqrt", false);
   s.momentum = run.value("momentum", 0.0);
   s.dampening = run.value("dampening", 0.0);
   s.nesterov = run.value("nesterov", false);

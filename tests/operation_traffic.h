@@ -137,6 +137,19 @@ inline Traffic traffic_of(const Operation& operation) {
             const std::int64_t state = all(op.parameter) + all(op.sum_of_squares);
             return {state + all(op.gradient), state + all(op.published)};
           },
+          [](const LionUpdate& op) -> Traffic {
+            const std::int64_t state = all(op.parameter) + all(op.momentum);
+            return {state + all(op.gradient), state + all(op.published)};
+          },
+          [](const LambMoments& op) -> Traffic {
+            const std::int64_t state = all(op.first_moment) + all(op.second_moment);
+            return {state + all(op.parameter) + all(op.gradient), state + all(op.direction)};
+          },
+          [](const TrustRatios&) -> Traffic { return {}; },
+          [](const LambUpdate& op) -> Traffic {
+            return {all(op.parameter) + all(op.first_moment) + all(op.second_moment),
+                    all(op.parameter) + all(op.published)};
+          },
           [](const Checksum& op) -> Traffic {
             return {all(op.in), 0};
           },

@@ -64,6 +64,20 @@ void one_step_plainly(const AdagradUpdate& op, float gradient, float& p, std::ve
   p = p - step / (std::sqrt(s[0]) + op.epsilon);
 }
 
+void one_step_plainly(const LionUpdate& op, float gradient, float& p, std::vector<float>& s) {
+  const float g = gradient * op.factor;
+  const float decay = op.learning_rate * op.weight_decay;
+  p = p * (1.0F - decay);
+  const float kept = s[0] * op.beta1;
+  const float added = g * op.one_minus_beta1;
+  const float direction = kept + added;
+  if (direction > 0.0F) p = p - op.learning_rate;
+  if (direction < 0.0F) p = p + op.learning_rate;
+  const float remembered = s[0] * op.beta2;
+  const float learned = g * op.one_minus_beta2;
+  s[0] = remembered + learned;
+}
+
 void give_moments(AdamUpdate& op, const std::vector<TensorView>& moments) {
   op.first_moment = moments[0];
   op.second_moment = moments[1];
@@ -73,6 +87,7 @@ void give_moments(SgdUpdate& op, const std::vector<TensorView>& moments) {
   op.momentum_buffer = moments.empty() ? TensorView{} : moments[0];
 }
 void give_moments(AdagradUpdate& op, const std::vector<TensorView>& moments) { op.sum_of_squares = moments[0]; }
+void give_moments(LionUpdate& op, const std::vector<TensorView>& moments) { op.momentum = moments[0]; }
 
 struct DTypes {
   DType parameter = DType::f32, gradient = DType::f32, published = DType::f32;
@@ -227,6 +242,155 @@ TEST_CASE("Adagrad equals its definition to the bit in every combination of dtyp
       return op;
     });
   });
+}
+
+TEST_CASE("Lion equals its definition to the bit in every combination of dtypes") {
+  Random random(33);
+  for_instruction_sets([&] {
+    require_plain_steps<LionUpdate>(random, 1, [&] {
+      LionUpdate op;
+      op.factor = 0.43F;
+      op.learning_rate = 0.01F;
+      op.beta2 = 0.99F;
+      op.one_minus_beta1 = static_cast<float>(1.0 - 0.9);
+      op.one_minus_beta2 = static_cast<float>(1.0 - 0.99);
+      op.weight_decay = random() % 2 == 0 ? 0.0F : 0.02F;
+      return op;
+    });
+  });
+}
+
+TEST_CASE("Lion moves by the learning rate against the sign, and stays where nothing pulls") {
+  const Tensor gradient(DType::f32, {3.0F, -1e-30F, 0.0F, -0.0F, 1.0F});
+  Tensor parameter(DType::f32, {1.0F, 1.0F, 1.0F, 1.0F, 1.0F});
+  Tensor momentum(DType::f32, {0.0F, 0.0F, 0.0F, 0.0F, -0.5F});
+  LionUpdate op;
+  op.parameter = parameter.view();
+  op.momentum = momentum.view();
+  op.gradient = gradient.view();
+  op.learning_rate = 0.25F;
+  Setup{}.run(op);
+  // Of the last the momentum outweighs the gradient: 0.9 * -0.5 + 0.1 * 1 is negative.
+  REQUIRE(parameter.values() == std::vector<float>{0.75F, 1.25F, 1.0F, 1.0F, 1.25F});
+}
+
+namespace {
+
+// The direction of LAMB as operations.h has it, every operation rounded to float.
+float direction_plainly(const LambDirection& rule, float p, float m, float v) {
+  const float squares = v / rule.bias_correction2;
+  const float inside = squares + rule.epsilon;
+  const float divisor = rule.epsilon_inside_root ? std::sqrt(inside) : std::sqrt(squares) + rule.epsilon;
+  const float mean = m / rule.bias_correction1;
+  const float decay = rule.weight_decay * p;
+  return mean / divisor + decay;
+}
+
+// Both operations on random values against the plain steps.
+void require_plain_lamb(Random& random, const LambDirection& rule, DType parameter_type, DType moment_type,
+                        DType gradient_type, DType published_type, std::int64_t size) {
+  const auto squared = [](std::vector<float> values) {
+    for (float& value : values) value *= value;
+    return values;
+  };
+  const std::vector<float> p = rounded(parameter_type, normals(random, size));
+  const std::vector<float> m = rounded(moment_type, normals(random, size, 0.1F));
+  const std::vector<float> v = rounded(moment_type, squared(normals(random, size, 0.1F)));
+  const std::vector<float> g = rounded(gradient_type, normals(random, size, 10.0F));
+  const float ratio = 1.7F;
+  require_same_everywhere([&](Setup setup) {
+    Tensor parameter(parameter_type, p, setup.offset), published(published_type, size, setup.offset);
+    Tensor first(moment_type, m, setup.offset), second(moment_type, v, setup.offset);
+    Tensor direction(DType::f32, size, setup.offset);
+    const Tensor gradient(gradient_type, g, setup.offset);
+    LambMoments moments;
+    moments.parameter = parameter.view();
+    moments.first_moment = first.view();
+    moments.second_moment = second.view();
+    moments.direction = direction.view();
+    moments.gradient = gradient.view();
+    moments.rule = rule;
+    moments.factor = 0.37F;
+    setup.run(moments);
+    LambUpdate update;
+    update.parameter = parameter.view();
+    update.first_moment = first.view();
+    update.second_moment = second.view();
+    update.published = published.view();
+    update.rule = rule;
+    update.learning_rate = 0.03F;
+    update.trust_ratio = &ratio;
+    Bytes bytes = collect(parameter, first, second, direction);
+    REQUIRE(parameter.values() == p);
+    setup.run(update);
+    for (std::int64_t i = 0; i < size; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      const float scaled = g[at] * moments.factor;
+      const float kept = m[at] * moments.beta1, added = scaled * moments.one_minus_beta1;
+      const float mean = kept + added;
+      const float square = scaled * scaled;
+      const float kept_squares = v[at] * moments.beta2, added_squares = square * moments.one_minus_beta2;
+      const float squares = kept_squares + added_squares;
+      const float stored_mean = round_to(moment_type, mean), stored_squares = round_to(moment_type, squares);
+      const float step = update.learning_rate * ratio;
+      const float move = step * direction_plainly(rule, p[at], stored_mean, stored_squares);
+      const float moved = round_to(parameter_type, p[at] - move);
+      const bool equal = first.get(i) == stored_mean && second.get(i) == stored_squares &&
+                         direction.get(i) == direction_plainly(rule, p[at], mean, squares) &&
+                         parameter.get(i) == moved && published.get(i) == round_to(published_type, moved);
+      if (!equal) {
+        INFO("element " << i << " of " << size << ": " << parameter.get(i) << ", expected " << moved);
+        REQUIRE(equal);
+      }
+    }
+    const Bytes after = collect(parameter, first, second, published);
+    bytes.insert(bytes.end(), after.begin(), after.end());
+    return bytes;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("LAMB's moments, directions and steps equal their definition to the bit in every combination of dtypes") {
+  Random random(34);
+  for_instruction_sets([&] {
+    for (const DType parameter : all_dtypes) {
+      for (const DType moment : all_dtypes) {
+        for (const DType gradient : all_dtypes) {
+          LambDirection rule{.bias_correction1 = 0.19F, .bias_correction2 = 0.002F, .epsilon = 1e-6F};
+          rule.epsilon_inside_root = random() % 2 == 0;
+          rule.weight_decay = random() % 3 == 0 ? 0.0F : 0.1F;
+          const std::int64_t size = random() % 2 == 0 ? 531 : 50;
+          require_plain_lamb(random, rule, parameter, moment, gradient, all_dtypes[random() % 3], size);
+        }
+      }
+    }
+    for (const std::int64_t size : {0, 1, 16, 333, 40001}) {
+      require_plain_lamb(random, {}, DType::f32, DType::f32, DType::bf16, DType::bf16, size);
+    }
+  });
+}
+
+TEST_CASE("LAMB's trust ratios are quotients of norms, within bounds, and 1 where a norm is 0") {
+  // Norms of parameters and of directions.
+  const std::vector<std::pair<float, float>> norms = {{3.0F, 4.0F}, {1.0F, 1e-3F}, {1e-4F, 1.0F},
+                                                      {0.0F, 2.0F}, {2.0F, 0.0F},  {1e-30F, 1e-30F}};
+  std::vector<Accumulator> squares(2 * norms.size());
+  for (std::size_t i = 0; i < norms.size(); ++i) {
+    const auto add = [](float norm, Accumulator& out) {
+      const Tensor value(DType::f32, std::vector<float>{norm});
+      Setup{}.run(SumSquares{.in = value.view(), .out = &out});
+    };
+    add(norms[i].first, squares[2 * i]);
+    add(norms[i].second, squares[2 * i + 1]);
+  }
+  std::vector<float> ratios(norms.size());
+  Setup{}.run(TrustRatios{.squares = squares.data(),
+                          .out = ratios.data(),
+                          .count = static_cast<std::int64_t>(norms.size()),
+                          .least = 0.01,
+                          .most = 10.0});
+  REQUIRE(ratios == std::vector<float>{0.75F, 10.0F, 0.01F, 1.0F, 1.0F, 1.0F});
 }
 
 TEST_CASE("AMSGrad goes on dividing by the largest average of squares after the gradient has become small") {

@@ -9,6 +9,8 @@ Run by hand, in a virtual environment outside the repository that has torch and 
 Learning rates and momenta come from DeepSpeed's own schedulers (that one file, of an unpacked source archive of the
 package, which need not be installed). --only writes some of the files: --only optimizers --only schedules.
 
+PyTorch has neither Lion nor Lamb: their steps are written out below, as their papers have them.
+
 Sequences of loss scales (loss_scales.py) are made from DeepSpeed's own class, PyTorch's GradScaler and apex's rule,
 with --deepspeed-scaler only.
 
@@ -83,7 +85,64 @@ OPTIMIZERS = {
     "adagrad": dict(type="Adagrad", lr=1e-2, eps=1e-10, weight_decay=0.0),
     "adagrad_slowing": dict(type="Adagrad", lr=2e-2, eps=1e-8, lr_decay=0.05, initial_accumulator_value=0.01,
                             weight_decay=0.01),
+    "lion": dict(type="Lion", lr=3e-4, betas=[0.9, 0.999], weight_decay=0.1),
+    "lion_excluding_norms": dict(type="Lion", lr=2e-3, betas=[0.95, 0.98], weight_decay=0.5,
+                                 exclude=["bias", "layer_norm"]),
+    "lamb": dict(type="Lamb", lr=1e-2, betas=[0.9, 0.99], eps=1e-6, weight_decay=0.01),
+    "lamb_bounded": dict(type="Lamb", lr=1e-2, betas=[0.9, 0.99], eps=1e-6, weight_decay=0.1, max_coeff=0.6,
+                         min_coeff=0.3, exclude=["bias", "layer_norm"]),
+    "lamb_inside": dict(type="Lamb", lr=1e-2, betas=[0.8, 0.9], eps=1e-3, weight_decay=0.0, bias_correction=False,
+                        eps_inside_sqrt=True),
 }
+
+
+class Lion(torch.optim.Optimizer):
+    """Algorithm 2 of Chen et al., Symbolic Discovery of Optimization Algorithms (2023); PyTorch has none."""
+
+    def __init__(self, groups, foreach, **options):
+        super().__init__(groups, options)
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for w in group["params"]:
+                momentum = self.state[w].setdefault("exp_avg", torch.zeros_like(w))
+                w.mul_(1 - group["lr"] * group["weight_decay"])
+                w.sub_(torch.sign(momentum * beta1 + w.grad * (1 - beta1)) * group["lr"])
+                momentum.mul_(beta2).add_(w.grad * (1 - beta2))
+
+
+class Lamb(torch.optim.Optimizer):
+    """Algorithm 2 of You et al., Large Batch Optimization for Deep Learning (2020), with DeepSpeed's bounds on the
+    trust ratio; PyTorch has none."""
+
+    def __init__(self, groups, foreach, bias_correction=True, eps_inside_sqrt=False, max_coeff=10.0, min_coeff=0.01,
+                 **options):
+        super().__init__(groups, options)
+        self.corrects, self.inside, self.bounds = bias_correction, eps_inside_sqrt, (min_coeff, max_coeff)
+        self.number = 0
+
+    @torch.no_grad()
+    def step(self):
+        self.number += 1
+        for group in self.param_groups:
+            correct1, correct2 = [1 - beta**self.number if self.corrects else 1.0 for beta in group["betas"]]
+            beta1, beta2 = group["betas"]
+            for w in group["params"]:
+                mean = self.state[w].setdefault("exp_avg", torch.zeros_like(w))
+                squares = self.state[w].setdefault("exp_avg_sq", torch.zeros_like(w))
+                mean.mul_(beta1).add_(w.grad * (1 - beta1))
+                squares.mul_(beta2).add_(w.grad * w.grad * (1 - beta2))
+                corrected = squares / correct2
+                root = torch.sqrt(corrected + group["eps"]) if self.inside else torch.sqrt(corrected) + group["eps"]
+                direction = mean / correct1 / root + group["weight_decay"] * w
+                norms = [float(torch.linalg.vector_norm(x.double())) for x in (w, direction)]
+                ratio = max(self.bounds[0], min(self.bounds[1], norms[0] / norms[1])) if min(norms) > 0 else 1.0
+                w.sub_(direction * (group["lr"] * ratio))
+
+
+OWN_OPTIMIZERS = {"Lion": Lion, "Lamb": Lamb}
 
 
 class GoldenWriter:
@@ -217,14 +276,15 @@ def kind_of(name):
 
 
 def make_optimizer(run, weights):
-    own = ("type", "clipping", "bias_correction", "exclude", "schedule")
+    own = ["type", "clipping", "exclude", "schedule"] + (["bias_correction"] if run["type"] == "Adam" else [])
     options = {key: value for key, value in run.items() if key not in own}
     excluded = {name for name in weights if kind_of(name) in run.get("exclude", [])}
     groups = [{"params": [w for name, w in weights.items() if name not in excluded]}]
     if excluded:
         groups.append({"params": [weights[name] for name in excluded], "weight_decay": 0.0})
-    optimizer = getattr(torch.optim, run["type"])(groups, foreach=False, **options)
-    if not run.get("bias_correction", True):
+    make = OWN_OPTIMIZERS.get(run["type"]) or getattr(torch.optim, run["type"])
+    optimizer = make(groups, foreach=False, **options)
+    if run["type"] == "Adam" and not run.get("bias_correction", True):
         # PyTorch's Adam always corrects; after so many steps the corrections have become 1 exactly.
         for w in weights.values():
             optimizer.state[w] = {"step": torch.tensor(1e6), "exp_avg": torch.zeros_like(w),

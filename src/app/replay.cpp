@@ -145,7 +145,7 @@ Json run_again(const Request& request, ResolvedConfig config, const ReplayStart&
       throw RunError("step " + std::to_string(outcome.step) + " ends the run: there is no step " +
                      std::to_string(request.step));
   }
-  const auto J = static_cast<double>(settings.batch.micro_batches());
+  const double divisor = static_cast<double>(settings.batch.micro_batches()) / predivision(settings);
   Json json = {{"step", outcome.step},
                {"from", start.checkpoint.empty() ? Json("the beginning") : Json(start.checkpoint)},
                {"loss", as_recorded(outcome.loss)},
@@ -154,7 +154,7 @@ Json run_again(const Request& request, ResolvedConfig config, const ReplayStart&
                {"loss_scale", as_recorded(outcome.scale)},
                {"skipped", outcome.decision.verdict != Verdict::apply},
                {"weights_checksum", checksum_text(session.weights_checksum())}};
-  if (shown != nullptr) json["values"] = tensor_json(session, request, *shown, 1.0 / (outcome.scale * J));
+  if (shown != nullptr) json["values"] = tensor_json(session, request, *shown, 1.0 / (outcome.scale * divisor));
   json["not_finite"] = nullptr;
   if (!std::isfinite(outcome.loss) || !std::isfinite(outcome.grad_norm))
     json["not_finite"] = diagnose_not_finite(session, compute.device(), outcome.scale);

@@ -79,12 +79,15 @@ void add_rest(std::vector<Key>& t) {
                   .standard(0.0)
                   .or_auto()
                   .at_least(0));
-  t.push_back(notice_key(boolean, "prescale_gradients", "divides gradients before the sum",
-                         "gradients are divided once, in fp32, after they are added up")
-                  .unless({false}));
-  t.push_back(notice_key(number, "gradient_predivide_factor", "divides gradients in two parts",
-                         "gradients are divided once, in fp32, after they are added up")
-                  .unless({1, 1.0}));
+  t.push_back(
+      used_key(boolean, "prescale_gradients",
+               "the mean of gradients is taken by dividing each micro-batch's before they are added up, not after")
+          .standard(false));
+  t.push_back(used_key(number, "gradient_predivide_factor",
+                       "divides each micro-batch's gradients before they are added up; the sum is divided by the rest")
+                  .standard(1.0)
+                  .above(0)
+                  .at_most(1e9));
   t.push_back(refused_key(string, "gradient_allreduce_op", "mean or sum",
                           "gradients are averaged here: set it to \"mean\" or remove it")
                   .unless({"mean"}));

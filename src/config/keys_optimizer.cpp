@@ -10,13 +10,16 @@ void add_optimizer(std::vector<Key>& t) {
   const std::vector<std::string> adam = {"Adam", "AdamW"};
   const std::vector<std::string> sgd = {"SGD"};
   const std::vector<std::string> adagrad = {"Adagrad"};
+  const std::vector<std::string> lamb = {"Lamb"};
+  const std::vector<std::string> dividing = {"Adam", "AdamW", "Lamb"};  // by the root of an average of squares
+  const std::vector<std::string> averaging = {"Adam", "AdamW", "Lion", "Lamb"};
   const std::string one_bit = "1-bit optimizers do not work with ZeRO (nor do they in DeepSpeed): use \"AdamW\"";
   const std::string mu = "this version has no widths of muP: use \"AdamW\" or \"SGD\"";
   const std::string implementation = "there is one implementation of Adam here: use \"Adam\" or \"AdamW\"";
   t.push_back(used_key(section, "optimizer", "without it: AdamW with lr 3e-4"));
   t.push_back(used_key(choice, "optimizer.type", "the rule of the update")
                   .standard("AdamW")
-                  .one_of({"Adam", "AdamW", "SGD", "Adagrad"})
+                  .one_of({"Adam", "AdamW", "SGD", "Adagrad", "Lion", "Lamb"})
                   .in_any_case()
                   .refusing("OneBitAdam", one_bit)
                   .refusing("ZeroOneAdam", one_bit)
@@ -28,7 +31,7 @@ void add_optimizer(std::vector<Key>& t) {
                   .refusing("FusedAdam", implementation)
                   .refusing("CPUAdam", implementation)
                   .refusing("DeepSpeedCPUAdam", implementation)
-                  .others("this version has Adam, AdamW, SGD and Adagrad: use \"AdamW\""));
+                  .others("this version has Adam, AdamW, SGD, Adagrad, Lion and Lamb: use \"AdamW\""));
   t.push_back(notice_key(boolean, "optimizer.legacy_fusion", "of fused LAMB", "there is one implementation of each")
                   .unless({false}));
   t.push_back(used_key(section, "optimizer.params", "depend on the type"));
@@ -42,22 +45,22 @@ void add_optimizer(std::vector<Key>& t) {
                   .length(2, 2)
                   .at_least(0)
                   .below(1)
-                  .only_for(adam));
+                  .only_for(averaging));
   t.push_back(used_key(number, "optimizer.params.eps", "added to the root of the second average; auto: the default")
                   .standard(1e-8)
                   .or_auto()
                   .above(0)
-                  .only_for(adam));
+                  .only_for(dividing));
   t.push_back(used_key(number, "optimizer.params.eps", "added to the root of the sum of squares; auto: the default")
                   .standard(1e-10)
                   .or_auto()
                   .above(0)
                   .only_for(adagrad));
-  t.push_back(
-      used_key(number, "optimizer.params.weight_decay", "decoupled, or L2 (SGD; Adagrad; Adam without adam_w_mode)")
-          .standard(0.0)
-          .or_auto()
-          .at_least(0));
+  t.push_back(used_key(number, "optimizer.params.weight_decay",
+                       "decoupled; L2 (SGD; Adagrad; Adam without adam_w_mode); or a part of the direction (Lamb)")
+                  .standard(0.0)
+                  .or_auto()
+                  .at_least(0));
   t.push_back(used_key(strings, "optimizer.params.weight_decay_exclude",
                        "what weight decay leaves alone (not in DeepSpeed): bias, the biases of linear layers; "
                        "layer_norm, weights and biases of norms")
@@ -69,7 +72,7 @@ void add_optimizer(std::vector<Key>& t) {
   t.push_back(
       used_key(boolean, "optimizer.params.bias_correction", "divides the averages by 1 - beta^t, as they start from 0")
           .standard(true)
-          .only_for(adam));
+          .only_for(dividing));
   t.push_back(used_key(boolean, "optimizer.params.amsgrad",
                        "AMSGrad: divides by the root of the largest second average so far; 4 bytes a parameter more")
                   .standard(false)
@@ -105,6 +108,24 @@ void add_optimizer(std::vector<Key>& t) {
                   .standard(0.0)
                   .at_least(0)
                   .only_for(adagrad));
+  t.push_back(
+      used_key(number, "optimizer.params.max_coeff",
+               "the step of a tensor is scaled by its norm over that of its direction, but by no more than this")
+          .standard(10.0)
+          .above(0)
+          .only_for(lamb));
+  t.push_back(used_key(number, "optimizer.params.min_coeff", "nor by less than this")
+                  .standard(0.01)
+                  .at_least(0)
+                  .only_for(lamb));
+  t.push_back(
+      used_key(boolean, "optimizer.params.eps_inside_sqrt", "adds eps to the average of squares, under the root")
+          .standard(false)
+          .only_for(lamb));
+  t.push_back(refused_key(boolean, "optimizer.params.amsgrad", "of Adam",
+                          "Lamb has no such variant, nor has it in DeepSpeed: set it to false or remove it")
+                  .unless({false})
+                  .only_for(lamb));
 }
 
 // What PyTorch's or DeepSpeed's implementations take and what is the same for the one here.
@@ -137,12 +158,20 @@ void add_strangers(std::vector<Key>& t) {
   t.push_back(refused_key(anything, "optimizer.params.momentum", of_others,
                           "Adam's momentum is the first of its betas: use \"betas\": [momentum, 0.999]")
                   .only_for({"Adam", "AdamW"}));
+  t.push_back(refused_key(anything, "optimizer.params.momentum", of_others,
+                          "Lion's momentum decays by its betas: use \"betas\": [0.9, 0.99]")
+                  .only_for({"Lion"}));
+  t.push_back(refused_key(anything, "optimizer.params.momentum", of_others,
+                          "Lamb's momentum is the first of its betas: use \"betas\": [momentum, 0.999]")
+                  .only_for({"Lamb"}));
+  t.push_back(refused_key(anything, "optimizer.params.eps", of_others, "Lion divides by nothing: remove this key")
+                  .only_for({"Lion"}));
   t.push_back(refused_key(anything, "optimizer.params.betas", of_others, no_momentum).only_for({"Adagrad"}));
   t.push_back(refused_key(anything, "optimizer.params.momentum", of_others, no_momentum).only_for({"Adagrad"}));
   t.push_back(refused_key(anything, "optimizer.params.lr_decay", of_others,
                           "only Adagrad slows down by itself: use a scheduler, as WarmupDecayLR")
                   .unless({0.0})
-                  .only_for({"Adam", "AdamW", "SGD"}));
+                  .only_for({"Adam", "AdamW", "SGD", "Lion", "Lamb"}));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ OptimizerSettings Resolver::optimizer_settings() const {
     optimizer.nesterov = get<bool>(params + "nesterov");
     return optimizer;
   }
-  optimizer.epsilon = get<double>(params + "eps");
+  if (optimizer.type != "Lion") optimizer.epsilon = get<double>(params + "eps");
   if (optimizer.type == "Adagrad") {
     optimizer.decoupled_decay = false;
     optimizer.lr_decay = get<double>(params + "lr_decay");
@@ -29,8 +29,15 @@ OptimizerSettings Resolver::optimizer_settings() const {
   const auto betas = get<std::vector<double>>(params + "betas");
   optimizer.beta1 = betas[0];
   optimizer.beta2 = betas[1];
-  optimizer.decoupled_decay = get<bool>(params + "adam_w_mode");
+  if (optimizer.type == "Lion") return optimizer;
   optimizer.bias_correction = get<bool>(params + "bias_correction");
+  if (optimizer.type == "Lamb") {
+    optimizer.max_coeff = get<double>(params + "max_coeff");
+    optimizer.min_coeff = get<double>(params + "min_coeff");
+    optimizer.epsilon_inside_root = get<bool>(params + "eps_inside_sqrt");
+    return optimizer;
+  }
+  optimizer.decoupled_decay = get<bool>(params + "adam_w_mode");
   optimizer.amsgrad = get<bool>(params + "amsgrad");
   return optimizer;
 }

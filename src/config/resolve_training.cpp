@@ -34,6 +34,11 @@ void Resolver::resolve_optimizer() {
   if (is("optimizer.type", "AdamW") && known({mode.c_str()}) && !get<bool>(mode)) {
     problem(mode, "found false, but AdamW is the decoupled form: use \"type\": \"Adam\" for L2, or remove the key");
   }
+  const std::string least = "optimizer.params.min_coeff";
+  const std::string most = "optimizer.params.max_coeff";
+  if (is("optimizer.type", "Lamb") && known({least.c_str(), most.c_str()}) && get<double>(least) > get<double>(most)) {
+    problem(least, "found " + shown(least) + ", above max_coeff " + shown(most) + ": lower it");
+  }
   resolve_momentum();
   resolve_excluded_decay();
 }

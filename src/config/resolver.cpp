@@ -243,6 +243,10 @@ std::string monitor_directory(const std::string& section, const std::string& giv
 }  // namespace
 
 void Resolver::resolve_rest() {
+  if (known({"prescale_gradients", "gradient_predivide_factor"}) && get<bool>("prescale_gradients") &&
+      differs_from_default("gradient_predivide_factor")) {
+    notice("gradient_predivide_factor", "has no effect: prescale_gradients divides by everything before the sum");
+  }
   set_auto("gradient_clipping", 1.0);
   if (!given("gradient_clipping") && !checked_.wrong.contains("gradient_clipping")) {
     notice("gradient_clipping", "0 by default, off (newer versions of DeepSpeed: 1.0)");

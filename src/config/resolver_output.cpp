@@ -121,6 +121,8 @@ Settings Resolver::to_settings() const {
   s.bf16_check_grad_overflow = flag("bf16.check_grad_overflow");
   set_precision(s);
   s.gradient_clipping = real("gradient_clipping");
+  s.gradient_predivide_factor = real("gradient_predivide_factor");
+  s.prescale_gradients = get<bool>("prescale_gradients");
   s.steps_per_print = integer("steps_per_print");
   s.wall_clock_breakdown = flag("wall_clock_breakdown");
 

@@ -78,21 +78,24 @@ struct BatchSettings {
 };
 
 struct OptimizerSettings {
-  std::string type = "AdamW";  // Adam, AdamW, SGD, Adagrad
+  std::string type = "AdamW";  // Adam, AdamW, SGD, Adagrad, Lion, Lamb
   double learning_rate = 3e-4;
   double weight_decay = 0.0;
   bool decay_biases = true, decay_norms = true;  // whether weight_decay applies to them
-  double epsilon = 1e-8;                         // Adam, Adagrad
+  double epsilon = 1e-8;                         // Adam, Adagrad, Lamb
+  double beta1 = 0.9, beta2 = 0.999;             // Adam, Lion, Lamb
+  bool bias_correction = true;                   // Adam, Lamb
   // Adam
-  double beta1 = 0.9, beta2 = 0.999;
   bool decoupled_decay = true;  // adam_w_mode; AdamW
-  bool bias_correction = true;
   bool amsgrad = false;
   // SGD
   double momentum = 0.0, dampening = 0.0;
   bool nesterov = false;
   // Adagrad
   double lr_decay = 0.0, initial_accumulator_value = 0.0;
+  // Lamb
+  double max_coeff = 10.0, min_coeff = 0.01;
+  bool epsilon_inside_root = false;
 };
 
 struct SchedulerSettings {
@@ -207,6 +210,8 @@ struct Settings {
   LossScaleSettings loss_scale;
   bool bf16_check_grad_overflow = true;  // bf16: what is not finite skips the step; false: it ends the run
   double gradient_clipping = 0.0;
+  double gradient_predivide_factor = 1.0;
+  bool prescale_gradients = false;
   std::int64_t steps_per_print = 10;
   bool wall_clock_breakdown = false;
   ZeroSettings zero;
@@ -214,6 +219,13 @@ struct Settings {
   std::int64_t checkpoint_every = 0;  // activation_checkpointing.every: recompute every k-th block
   DeviceSettings device;
 };
+
+// What the gradients of micro-batches are divided by before they are added up; the sum is divided by what is left of J.
+// The same at every stage and number of ranks.
+inline double predivision(const Settings& settings) {
+  return settings.prescale_gradients ? static_cast<double>(settings.batch.micro_batches())
+                                     : settings.gradient_predivide_factor;
+}
 
 // Stages 2 and 3 hold slices of the sums alone, so they reduce every micro-step, in global order whatever was asked
 // for; with one micro-step both orders are the same.

@@ -49,7 +49,11 @@ std::string_view name_of(const Operation& operation) {
                                                                                          "sgd_update",
                                                                                          "adagrad_update",
                                                                                          "checksum",
-                                                                                         "cached_attention"};
+                                                                                         "cached_attention",
+                                                                                         "lion_update",
+                                                                                         "lamb_moments",
+                                                                                         "trust_ratios",
+                                                                                         "lamb_update"};
   return names.at(operation.index());
 }
 
@@ -97,6 +101,16 @@ std::vector<ConstTensorView> outputs_of(const Operation& operation) {
                      },
                      [](const AdagradUpdate& op) -> Views {
                        return {op.parameter, op.sum_of_squares, op.published};
+                     },
+                     [](const LionUpdate& op) -> Views {
+                       return {op.parameter, op.momentum, op.published};
+                     },
+                     [](const LambMoments& op) -> Views {
+                       return {op.first_moment, op.second_moment, op.direction};
+                     },
+                     [](const TrustRatios& op) -> Views { return {floats(op.out, op.count)}; },
+                     [](const LambUpdate& op) -> Views {
+                       return {op.parameter, op.published};
                      },
                      [](const SumValues&) -> Views { return {}; },
                      [](const DecideUpdate&) -> Views { return {}; },

@@ -330,6 +330,57 @@ struct AdagradUpdate {
   const UpdateDecision* decision = nullptr;
 };
 
+// Lion (Chen et al. 2023, algorithm 2), with the sign of 0 being 0: p *= 1 - learning_rate * weight_decay;
+// c = m * beta1 + g * (1 - beta1); p -= learning_rate * sign(c); m = m * beta2 + g * (1 - beta2).
+struct LionUpdate {
+  TensorView parameter{}, momentum{};
+  ConstTensorView gradient{};
+  TensorView published{};
+  float factor = 1.0F, learning_rate = 0.0F;
+  float beta1 = 0.9F, beta2 = 0.999F;
+  float one_minus_beta1 = 0.1F, one_minus_beta2 = 0.001F;  // rounded from double
+  float weight_decay = 0.0F;
+  const UpdateDecision* decision = nullptr;
+};
+
+// LAMB (You et al. 2020, algorithm 2), in operations between which sums over whole tensors are taken. Of a parameter
+// and its moments the direction is
+//   u(p, m, v) = (m / bias_correction1) / (sqrt(v / bias_correction2) + epsilon) + weight_decay * p
+// with epsilon_inside_root sqrt(v / bias_correction2 + epsilon) in place of the sum; bias_correction = 1 - beta^t,
+// or 1.
+struct LambDirection {
+  float bias_correction1 = 1.0F, bias_correction2 = 1.0F, epsilon = 1e-8F, weight_decay = 0.0F;
+  bool epsilon_inside_root = false;
+};
+// m = m * beta1 + g * (1 - beta1); v = v * beta2 + (g * g) * (1 - beta2); direction = u(p, m, v), before m and v are
+// rounded on storing. The parameter is read alone.
+struct LambMoments {
+  TensorView parameter{}, first_moment{}, second_moment{};
+  TensorView direction{};  // fp32
+  ConstTensorView gradient{};
+  LambDirection rule{};
+  float factor = 1.0F, beta1 = 0.9F, beta2 = 0.999F;
+  float one_minus_beta1 = 0.1F, one_minus_beta2 = 0.001F;  // rounded from double
+  const UpdateDecision* decision = nullptr;
+};
+// Of each of `count` tensors: out = |p| / |u|, but not below `least` nor above `most`; 1 where one of the two is 0.
+// In double, rounded to float.
+struct TrustRatios {
+  const Accumulator* squares = nullptr;  // [count, 2], of the parameters and of the directions
+  float* out = nullptr;                  // [count]
+  std::int64_t count = 0;
+  double least = 0.01, most = 10.0;
+};
+// p -= (learning_rate * *trust_ratio) * u(p, m, v). The moments are read alone.
+struct LambUpdate {
+  TensorView parameter{}, first_moment{}, second_moment{};
+  TensorView published{};
+  LambDirection rule{};
+  float learning_rate = 0.0F;
+  const float* trust_ratio = nullptr;
+  const UpdateDecision* decision = nullptr;
+};
+
 // *out += sum mod 2^64 over elements of mix64(mix64(tensor_index << 40 ^ (first_element + i)) ^ bits of the
 // value converted to fp32).
 struct Checksum {
@@ -339,11 +390,11 @@ struct Checksum {
   std::uint64_t* out = nullptr;
 };
 
-using Operation =
-    std::variant<Fill, Cast, Initialize, MatMul, BiasGradient, EmbeddingForward, EmbeddingBackward, LayerNormForward,
-                 LayerNormBackward, ActivationForward, ActivationBackward, DropoutForward, AttentionForward,
-                 AttentionBackward, CrossEntropy, SquaredError, SumValues, SumSquares, ReduceOnto, DecideUpdate,
-                 AdamUpdate, SgdUpdate, AdagradUpdate, Checksum, CachedAttention>;
+using Operation = std::variant<Fill, Cast, Initialize, MatMul, BiasGradient, EmbeddingForward, EmbeddingBackward,
+                               LayerNormForward, LayerNormBackward, ActivationForward, ActivationBackward,
+                               DropoutForward, AttentionForward, AttentionBackward, CrossEntropy, SquaredError,
+                               SumValues, SumSquares, ReduceOnto, DecideUpdate, AdamUpdate, SgdUpdate, AdagradUpdate,
+                               Checksum, CachedAttention, LionUpdate, LambMoments, TrustRatios, LambUpdate>;
 
 std::string_view name_of(const Operation& operation);
 

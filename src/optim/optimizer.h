@@ -1,5 +1,5 @@
 // Optimizers over pieces of tensors. A step has two phases: statistics (sums over whole tensors, agreed between
-// ranks, for the optimizers that need them) and apply, piece by piece.
+// ranks, for the optimizers that need them: LAMB) and apply, piece by piece.
 #pragma once
 
 #include <array>
@@ -41,8 +41,17 @@ class Optimizer {
   // Their names, as PyTorch has them: files carry them.
   virtual std::vector<std::string> moment_names() const = 0;
   int moments() const { return static_cast<int>(initial_moments().size()); }
-  // Sums that need whole tensors; nothing for element-wise optimizers.
-  virtual void statistics(Device& device, std::span<const OptimizerPiece> pieces, const OptimizerStep& step) = 0;
+
+  // For optimizers whose steps depend on sums over whole tensors; the others leave this as it is. Once, before the
+  // first step: memory for the trained tensors, by their index in the layout, in pieces of up to so many elements.
+  virtual void prepare(Device& device, std::span<const int> tensors, std::int64_t longest_piece);
+  // Integers in the device's memory; empty: there are none. Every step the caller clears them, calls statistics() with
+  // all pieces, adds the integers up over the ranks between which the tensors are cut, and calls use_statistics(); then
+  // come the calls of apply().
+  virtual std::span<std::int64_t> sums() { return {}; }
+  virtual void statistics(Device& device, std::span<const OptimizerPiece> pieces, const OptimizerStep& step);
+  virtual void use_statistics(Device& device);
+
   virtual void apply(Device& device, std::span<const OptimizerPiece> pieces, const OptimizerStep& step) = 0;
 
   // For the caller's pieces: memory that is taken in the first step and kept.

@@ -63,6 +63,7 @@ Session::Session(const Settings& settings, Device& device, Communicator& communi
       checksum_(device.allocate(sizeof(std::uint64_t), MemoryCategory::workspace, "checksum")),
       clock_(device) {
   engine_->follow(*model_);
+  prepare_optimizer(*engine_, *optimizer_);
   const std::int64_t micro = settings.batch.micro;
   if (training != nullptr) {
     training_ = std::make_unique<Loader>(*training, Loader::Order::shuffled, settings.training.seed, micro,
@@ -164,9 +165,9 @@ bool Session::leaves_step(std::int64_t k) {
 bool Session::run_micro_steps(Device& device, double scale, Purpose purpose) {
   const BatchSettings& batch = settings_.batch;
   const std::int64_t micro_batches = batch.micro_batches();
-  const StepInfo step{
-      settings_.training.seed, steps_.attempted,
-      static_cast<float>(scale * static_cast<double>(micro_batches) / static_cast<double>(losses_per_step()))};
+  const double of_losses =
+      scale * static_cast<double>(micro_batches) / (static_cast<double>(losses_per_step()) * predivision(settings_));
+  const StepInfo step{settings_.training.seed, steps_.attempted, static_cast<float>(of_losses)};
   communicator_.set_purpose(purpose);
   forget_decoded();
   engine_->begin_step();
@@ -210,7 +211,7 @@ FinishContext Session::finish_context() {
           gate_,
           *sums_,
           settings_.gradient_clipping,
-          settings_.batch.micro_batches(),
+          static_cast<double>(settings_.batch.micro_batches()) / predivision(settings_),
           static_cast<double>(losses_per_step()),
           settings_.optimizer.decay_biases,
           settings_.optimizer.decay_norms};

@@ -67,10 +67,14 @@ struct FinishContext {
   UpdateGate& gate;
   StepSums& sums;
   double clip = 0.0;                             // largest norm; 0: no clipping
-  std::int64_t micro_batches = 1;                // J: gradients are sums over so many micro-batches, each a mean
+  double divisor = 1.0;                          // J: gradients are sums over so many micro-batches, each a mean;
+                                                 // less what each was divided by before
   double losses = 1.0;                           // V: the sum of losses is over so many
   bool decay_biases = true, decay_norms = true;  // whether the optimizer's weight decay applies to them
 };
+
+// Once, before the first step: the memory of an optimizer that needs sums over whole tensors.
+void prepare_optimizer(Engine& engine, Optimizer& optimizer);
 
 // `applied`: steps applied before this one; `scheduled`: for this one; `vote`: summed over ranks (Agreement).
 // `decided` is called once the host has waited for the device, before the update is put on its streams.

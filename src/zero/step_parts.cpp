@@ -1,5 +1,6 @@
 #include "zero/step_parts.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -53,12 +54,46 @@ const std::vector<OptimizerPiece>& pieces_of(const FinishContext& context, const
   return pieces;
 }
 
+// What the optimizer must know of whole tensors before it moves any. Exact sums: they do not depend on how the tensors
+// are cut, so at stage 0, where every rank has them whole, nothing is sent.
+void take_statistics(FinishContext& context, const OptimizerStep& step) {
+  const std::span<std::int64_t> sums = context.optimizer.sums();
+  if (sums.empty()) return;
+  Engine& engine = context.engine;
+  Device& device = engine.context().device;
+  const auto count = static_cast<std::int64_t>(sums.size());
+  device.run(Stream::compute, Fill{.out = {sums.data(), 2 * count, DType::f32}, .value = 0.0F});
+  for_each_segment(engine.context().layout, trained_segments, [&](int unit, Segment segment) {
+    const ActivitySpan span(device, Activity::update, unit);
+    context.optimizer.statistics(device, pieces_of(context, context.states.borrow(unit, segment), unit, segment), step);
+    context.states.give_back(unit, segment);
+  });
+  if (engine.updated_extent() == Extent::slice) {
+    engine.context().communicator.sum_on_device(device, Stream::compute, sums.data(), count);
+  }
+  context.optimizer.use_statistics(device);
+}
+
 }  // namespace
+
+void prepare_optimizer(Engine& engine, Optimizer& optimizer) {
+  const Layout& layout = engine.context().layout;
+  std::vector<int> tensors;
+  std::int64_t longest = 0;
+  for_each_segment(layout, trained_segments, [&](int unit, Segment segment) {
+    for (const int tensor : layout.unit(unit).segment(segment).tensors) tensors.push_back(tensor);
+    const auto [begin, end] = engine.updated_range(unit, segment);
+    layout.for_each_piece(unit, segment, begin, end,
+                          [&](const Piece& piece) { longest = std::max(longest, piece.count); });
+  });
+  optimizer.prepare(engine.context().device, tensors, longest);
+}
 
 void update_and_publish(FinishContext& context, const OptimizerStep& step) {
   Engine& engine = context.engine;
   const Layout& layout = engine.context().layout;
   Device& device = engine.context().device;
+  take_statistics(context, step);
   for (int unit = 0; unit < static_cast<int>(layout.units().size()); ++unit) {
     {
       const ActivitySpan span(device, Activity::update, unit);
@@ -66,7 +101,6 @@ void update_and_publish(FinishContext& context, const OptimizerStep& step) {
         if (layout.unit(unit).segment(segment).elements == 0) continue;
         const std::vector<OptimizerPiece>& pieces =
             pieces_of(context, context.states.borrow(unit, segment), unit, segment);
-        context.optimizer.statistics(device, pieces, step);
         context.optimizer.apply(device, pieces, step);
         context.states.give_back(unit, segment);
       }
@@ -75,9 +109,7 @@ void update_and_publish(FinishContext& context, const OptimizerStep& step) {
   }
 }
 
-double unscale(double scale, const FinishContext& context) {
-  return 1.0 / (scale * static_cast<double>(context.micro_batches));
-}
+double unscale(double scale, const FinishContext& context) { return 1.0 / (scale * context.divisor); }
 
 StepNumbers numbers_of(const Agreement& agreed, double unscale, double losses) {
   constexpr double unknown = std::numeric_limits<double>::quiet_NaN();

@@ -140,4 +140,77 @@ TEST_CASE("steps of Adagrad on a GPU are the CPU's to the bit") {
   }
 }
 
+TEST_CASE("steps of Lion on a GPU are the CPU's to the bit") {
+  for (const float decay : {0.0F, 0.01F}) {
+    check_steps([&](Workbench& bench, const Step& step) {
+      bench.run(LionUpdate{.parameter = step.parameter.view,
+                           .momentum = step.signed_moment.view,
+                           .gradient = step.gradient.view,
+                           .published = step.published.view,
+                           .factor = 0.3F,
+                           .learning_rate = 0.1F,
+                           .weight_decay = decay});
+    });
+  }
+}
+
+TEST_CASE("steps of LAMB on a GPU are the CPU's to the bit, from the moments over the norms to the weights") {
+  for (const bool inside : {false, true}) {
+    check_steps([&](Workbench& bench, const Step& step) {
+      const LambDirection rule{.bias_correction1 = 0.3F,
+                               .bias_correction2 = 0.02F,
+                               .epsilon = 1e-3F,
+                               .weight_decay = inside ? 0.0F : 0.1F,
+                               .epsilon_inside_root = inside};
+      const std::int64_t count = step.parameter.view.count;
+      const TensorView direction = bench.tensor(std::vector<double>(static_cast<std::size_t>(count)), DType::f32);
+      bench.run(LambMoments{.parameter = step.parameter.view,
+                            .first_moment = step.signed_moment.view,
+                            .second_moment = step.moment.view,
+                            .direction = direction,
+                            .gradient = step.gradient.view,
+                            .rule = rule,
+                            .factor = 0.3F});
+      auto* squares =
+          reinterpret_cast<Accumulator*>(bench.integers(std::vector<std::int64_t>(2 * sizeof(Accumulator) / 8)));
+      bench.run(SumSquares{.in = step.parameter.view, .out = squares});
+      bench.run(SumSquares{.in = direction, .out = squares + 1});
+      const TensorView ratio = bench.tensor({-1.0}, DType::f32);
+      bench.run(TrustRatios{
+          .squares = squares, .out = ratio.as<float>(), .count = 1, .least = 0.01, .most = inside ? 1e-2 : 10.0});
+      bench.run(LambUpdate{.parameter = step.parameter.view,
+                           .first_moment = step.signed_moment.view,
+                           .second_moment = step.moment.view,
+                           .published = step.published.view,
+                           .rule = rule,
+                           .learning_rate = 0.1F,
+                           .trust_ratio = ratio.as<float>()});
+    });
+  }
+}
+
+TEST_CASE("trust ratios of many tensors on a GPU are the CPU's") {
+  const BothResults both = on_both([](Workbench& bench) {
+    constexpr std::size_t tensors = 67;
+    auto* squares = reinterpret_cast<Accumulator*>(
+        bench.integers(std::vector<std::int64_t>(2 * tensors * sizeof(Accumulator) / 8)));
+    for (std::size_t i = 0; i < 2 * tensors; ++i) {
+      if (i == 12 || i == 21) continue;  // norms of 0
+      const TensorView values =
+          bench.tensor(random_values(5, i, std::pow(1.3, static_cast<double>(i % 31))), DType::f32);
+      bench.run(SumSquares{.in = values, .out = squares + i});
+    }
+    const TensorView ratios = bench.tensor(std::vector<double>(tensors, -1.0), DType::f32);
+    bench.run(TrustRatios{.squares = squares,
+                          .out = ratios.as<float>(),
+                          .count = static_cast<std::int64_t>(tensors),
+                          .least = 0.01,
+                          .most = 10.0});
+    return bench.read(ratios);
+  });
+  check_equal(both.gpu, both.cpu);
+  CHECK(both.gpu[6] == 1.0);
+  CHECK(both.gpu[10] == 1.0);
+}
+
 }  // namespace zt::test

@@ -116,6 +116,89 @@ struct Adagrad {
   VF weight_decay, learning_rate, epsilon;
 };
 
+struct Lion {
+  static constexpr int moments = 1;
+  explicit Lion(const LionUpdate& op)
+      : shrink(hn::Set(F32(), 1.0F - op.learning_rate * op.weight_decay)),
+        beta1(hn::Set(F32(), op.beta1)),
+        beta2(hn::Set(F32(), op.beta2)),
+        one_minus_beta1(hn::Set(F32(), op.one_minus_beta1)),
+        one_minus_beta2(hn::Set(F32(), op.one_minus_beta2)),
+        learning_rate(hn::Set(F32(), op.learning_rate)) {}
+
+  HWY_INLINE void operator()(VF g, VF& p, VF* s) const {
+    p = hn::Mul(p, shrink);
+    const VF direction = hn::Add(hn::Mul(s[0], beta1), hn::Mul(g, one_minus_beta1));
+    const VF zero = hn::Zero(F32());
+    const VF down = hn::IfThenElse(hn::Gt(direction, zero), learning_rate, zero);
+    const VF up = hn::IfThenElse(hn::Lt(direction, zero), learning_rate, zero);
+    p = hn::Add(hn::Sub(p, down), up);
+    s[0] = hn::Add(hn::Mul(s[0], beta2), hn::Mul(g, one_minus_beta2));
+  }
+
+  VF shrink, beta1, beta2, one_minus_beta1, one_minus_beta2, learning_rate;
+};
+
+// The direction in which LAMB moves.
+struct Lamb {
+  explicit Lamb(const LambDirection& rule)
+      : inside(rule.epsilon_inside_root),
+        correction1(hn::Set(F32(), rule.bias_correction1)),
+        correction2(hn::Set(F32(), rule.bias_correction2)),
+        epsilon(hn::Set(F32(), rule.epsilon)),
+        weight_decay(hn::Set(F32(), rule.weight_decay)) {}
+
+  HWY_INLINE VF direction(VF p, VF mean, VF mean_of_squares) const {
+    const VF squares = hn::Div(mean_of_squares, correction2);
+    const VF divisor = inside ? hn::Sqrt(hn::Add(squares, epsilon)) : hn::Add(hn::Sqrt(squares), epsilon);
+    return hn::Add(hn::Div(hn::Div(mean, correction1), divisor), hn::Mul(weight_decay, p));
+  }
+
+  bool inside;
+  VF correction1, correction2, epsilon, weight_decay;
+};
+
+struct LambMean : Lamb {
+  static constexpr int moments = 3;  // the third is the direction
+  explicit LambMean(const LambMoments& op)
+      : Lamb(op.rule),
+        beta1(hn::Set(F32(), op.beta1)),
+        beta2(hn::Set(F32(), op.beta2)),
+        one_minus_beta1(hn::Set(F32(), op.one_minus_beta1)),
+        one_minus_beta2(hn::Set(F32(), op.one_minus_beta2)) {}
+
+  HWY_INLINE void operator()(VF g, VF& p, VF* s) const {
+    s[0] = hn::Add(hn::Mul(s[0], beta1), hn::Mul(g, one_minus_beta1));
+    s[1] = hn::Add(hn::Mul(s[1], beta2), hn::Mul(hn::Mul(g, g), one_minus_beta2));
+    s[2] = direction(p, s[0], s[1]);
+  }
+
+  VF beta1, beta2, one_minus_beta1, one_minus_beta2;
+};
+
+struct LambMove : Lamb {
+  static constexpr int moments = 2;
+  explicit LambMove(const LambUpdate& op) : Lamb(op.rule), rate(hn::Set(F32(), op.learning_rate * *op.trust_ratio)) {}
+
+  HWY_INLINE void operator()(VF /*g*/, VF& p, VF* s) const { p = hn::Sub(p, hn::Mul(rate, direction(p, s[0], s[1]))); }
+
+  VF rate;
+};
+
+// What an optimizer leaves alone.
+template <class Optimizer>
+constexpr bool takes_gradient = true;
+template <>
+constexpr bool takes_gradient<LambMove> = false;
+template <class Optimizer>
+constexpr bool changes_parameter = true;
+template <>
+constexpr bool changes_parameter<LambMean> = false;
+template <class Optimizer>
+constexpr bool changes_moments = true;
+template <>
+constexpr bool changes_moments<LambMove> = false;
+
 // ---- Runs of elements. One moment more than there is keeps arrays from being empty.
 
 constexpr int most_moments = 3;
@@ -140,10 +223,16 @@ void update_floats(const Optimizer& optimizer, float scale, const G* gradient, f
     VF s[Optimizer::moments + 1];
     for (int k = 0; k < Optimizer::moments; ++k) s[k] = load(d, moments[k] + i, extent);
     VF p = load(d, parameter + i, extent);
-    step(hn::Mul(load(d, gradient + i, extent), factor), p, s);
-    for (int k = 0; k < Optimizer::moments; ++k) store(d, s[k], moments[k] + i, extent);
-    store(d, p, parameter + i, extent);
-    publish(p, published, i, extent);
+    VF g = factor;
+    if constexpr (takes_gradient<Optimizer>) g = hn::Mul(load(d, gradient + i, extent), factor);
+    step(g, p, s);
+    if constexpr (changes_moments<Optimizer>) {
+      for (int k = 0; k < Optimizer::moments; ++k) store(d, s[k], moments[k] + i, extent);
+    }
+    if constexpr (changes_parameter<Optimizer>) {
+      store(d, p, parameter + i, extent);
+      publish(p, published, i, extent);
+    }
   });
 }
 
@@ -163,37 +252,42 @@ void update_piece(const Optimizer& optimizer, float scale, const ConstTensorView
   float* s[most_moments] = {};
   for (int k = 0; k < Optimizer::moments; ++k) s[k] = writable_floats(moments[k], first, n, buffers[k]);
   float* p = writable_floats(parameter, first, n, buffers[most_moments]);
-  const float* g = as_floats(gradient, first, n, buffers[most_moments + 1]);
+  const float* g = takes_gradient<Optimizer> ? as_floats(gradient, first, n, buffers[most_moments + 1]) : p;
   update_floats(optimizer, scale, g, p, s, static_cast<None*>(nullptr), n);
   for (int k = 0; k < Optimizer::moments; ++k) {
-    if (moments[k].dtype != DType::f32) store_floats(s[k], moments[k], first, n, false);
+    if (changes_moments<Optimizer> && moments[k].dtype != DType::f32) store_floats(s[k], moments[k], first, n, false);
   }
+  if (!changes_parameter<Optimizer>) return;
   if (parameter.dtype != DType::f32) store_floats(p, parameter, first, n, false);
   if (published) store_floats(as_floats(parameter, first, n, p), published, first, n, false);
 }
 
-template <class Optimizer, class Op>
-void update(const Op& op, const TensorView (&moments)[most_moments], Context& context) {
-  bool in_floats = op.parameter.dtype == DType::f32;
+template <class Optimizer>
+void update(const Optimizer& optimizer, float factor, const ConstTensorView& gradient, const TensorView& parameter,
+            const TensorView& published, const TensorView (&moments)[most_moments], Context& context) {
+  bool in_floats = parameter.dtype == DType::f32;
   for (int k = 0; k < Optimizer::moments; ++k) in_floats = in_floats && moments[k].dtype == DType::f32;
-  const Optimizer optimizer(op);
-  for_ranges(context, op.parameter.count, elements_per_task, [&](std::int64_t first, std::int64_t n) {
+  for_ranges(context, parameter.count, elements_per_task, [&](std::int64_t first, std::int64_t n) {
     if (!in_floats) {
       return for_pieces(n, [&](std::int64_t begin, std::int64_t count) {
-        update_piece(optimizer, op.factor, op.gradient, op.parameter, moments, op.published, first + begin, count);
+        update_piece(optimizer, factor, gradient, parameter, moments, published, first + begin, count);
       });
     }
     float* s[most_moments] = {};
     for (int k = 0; k < Optimizer::moments; ++k) s[k] = moments[k].template as<float>() + first;
-    float* p = op.parameter.template as<float>() + first;
-    dispatch(op.gradient.dtype, [&]<typename G>(G*) {
-      const G* g = op.gradient.template as<G>() + first;
-      if (!op.published) return update_floats(optimizer, op.factor, g, p, s, static_cast<None*>(nullptr), n);
-      dispatch(op.published.dtype, [&]<typename P>(P*) {
-        update_floats(optimizer, op.factor, g, p, s, op.published.template as<P>() + first, n);
+    float* p = parameter.as<float>() + first;
+    dispatch(gradient.dtype, [&]<typename G>(G*) {
+      const G* g = gradient.template as<G>() + first;
+      if (!published) return update_floats(optimizer, factor, g, p, s, static_cast<None*>(nullptr), n);
+      dispatch(published.dtype, [&]<typename P>(P*) {
+        update_floats(optimizer, factor, g, p, s, published.template as<P>() + first, n);
       });
     });
   });
+}
+template <class Optimizer, class Op>
+void update(const Op& op, const TensorView (&moments)[most_moments], Context& context) {
+  update(Optimizer(op), op.factor, op.gradient, op.parameter, op.published, moments, context);
 }
 
 void adam_update(const AdamUpdate& op, Context& context) {
@@ -210,6 +304,17 @@ void sgd_update(const SgdUpdate& op, Context& context) {
 
 void adagrad_update(const AdagradUpdate& op, Context& context) { update<Adagrad>(op, {op.sum_of_squares}, context); }
 
+void lion_update(const LionUpdate& op, Context& context) { update<Lion>(op, {op.momentum}, context); }
+
+void lamb_moments(const LambMoments& op, Context& context) {
+  update(LambMean(op), op.factor, op.gradient, op.parameter, {}, {op.first_moment, op.second_moment, op.direction},
+         context);
+}
+
+void lamb_update(const LambUpdate& op, Context& context) {
+  update(LambMove(op), 1.0F, op.parameter, op.parameter, op.published, {op.first_moment, op.second_moment}, context);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace zt::cpu
 HWY_AFTER_NAMESPACE();
@@ -220,6 +325,9 @@ namespace zt::cpu {
 HWY_EXPORT(adam_update);
 HWY_EXPORT(sgd_update);
 HWY_EXPORT(adagrad_update);
+HWY_EXPORT(lion_update);
+HWY_EXPORT(lamb_moments);
+HWY_EXPORT(lamb_update);
 
 namespace {
 
@@ -248,6 +356,33 @@ void run(const SgdUpdate& op, Context& context) {
 WorkspaceNeed workspace_of(const AdagradUpdate&) { return {}; }
 void run(const AdagradUpdate& op, Context& context) {
   as_decided(op, [&](const AdagradUpdate& decided) { HWY_DYNAMIC_DISPATCH(adagrad_update)(decided, context); });
+}
+
+WorkspaceNeed workspace_of(const LionUpdate&) { return {}; }
+void run(const LionUpdate& op, Context& context) {
+  as_decided(op, [&](const LionUpdate& decided) { HWY_DYNAMIC_DISPATCH(lion_update)(decided, context); });
+}
+
+WorkspaceNeed workspace_of(const LambMoments&) { return {}; }
+void run(const LambMoments& op, Context& context) {
+  as_decided(op, [&](const LambMoments& decided) { HWY_DYNAMIC_DISPATCH(lamb_moments)(decided, context); });
+}
+
+WorkspaceNeed workspace_of(const TrustRatios&) { return {}; }
+void run(const TrustRatios& op, Context&) {
+  for (std::int64_t i = 0; i < op.count; ++i) {
+    const double parameters = std::sqrt(exact_sum_value(op.squares[2 * i].limbs));
+    const double directions = std::sqrt(exact_sum_value(op.squares[2 * i + 1].limbs));
+    double ratio = 1.0;
+    if (parameters > 0.0 && directions > 0.0) ratio = std::max(op.least, std::min(op.most, parameters / directions));
+    op.out[i] = static_cast<float>(ratio);
+  }
+}
+
+WorkspaceNeed workspace_of(const LambUpdate&) { return {}; }
+void run(const LambUpdate& op, Context& context) {
+  if (op.decision != nullptr && op.decision->apply == 0) return;
+  HWY_DYNAMIC_DISPATCH(lamb_update)(op, context);
 }
 
 WorkspaceNeed workspace_of(const DecideUpdate&) { return {}; }

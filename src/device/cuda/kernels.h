@@ -47,6 +47,10 @@ void run(const DecideUpdate& op, const Launch& launch);
 void run(const AdamUpdate& op, const Launch& launch);
 void run(const SgdUpdate& op, const Launch& launch);
 void run(const AdagradUpdate& op, const Launch& launch);
+void run(const LionUpdate& op, const Launch& launch);
+void run(const LambMoments& op, const Launch& launch);
+void run(const TrustRatios& op, const Launch& launch);
+void run(const LambUpdate& op, const Launch& launch);
 void run(const Checksum& op, const Launch& launch);
 
 }  // namespace zt::cuda

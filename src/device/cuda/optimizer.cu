@@ -99,6 +99,84 @@ struct Adagrad {
   }
 };
 
+struct Lion {
+  static constexpr int moments = 1;
+  float learning_rate, weight_decay, beta1, beta2, one_minus_beta1, one_minus_beta2;
+
+  explicit Lion(const LionUpdate& op)
+      : learning_rate(op.learning_rate),
+        weight_decay(op.weight_decay),
+        beta1(op.beta1),
+        beta2(op.beta2),
+        one_minus_beta1(op.one_minus_beta1),
+        one_minus_beta2(op.one_minus_beta2) {}
+
+  __device__ __forceinline__ void step(float g, float& p, float* s) const {
+    p = __fmul_rn(p, __fsub_rn(1.0F, __fmul_rn(learning_rate, weight_decay)));
+    const float direction = plus_product(__fmul_rn(s[0], beta1), g, one_minus_beta1);
+    p = __fsub_rn(p, direction > 0.0F ? learning_rate : 0.0F);
+    p = __fadd_rn(p, direction < 0.0F ? learning_rate : 0.0F);
+    s[0] = plus_product(__fmul_rn(s[0], beta2), g, one_minus_beta2);
+  }
+};
+
+// The direction in which LAMB moves.
+struct Lamb {
+  LambDirection rule;
+
+  __device__ __forceinline__ float direction(float p, float mean, float mean_of_squares) const {
+    const float squares = __fdiv_rn(mean_of_squares, rule.bias_correction2);
+    const float divisor = rule.epsilon_inside_root ? __fsqrt_rn(__fadd_rn(squares, rule.epsilon))
+                                                   : __fadd_rn(__fsqrt_rn(squares), rule.epsilon);
+    return plus_product(__fdiv_rn(__fdiv_rn(mean, rule.bias_correction1), divisor), rule.weight_decay, p);
+  }
+};
+
+struct LambMean : Lamb {
+  static constexpr int moments = 3;  // the third is the direction
+  float beta1, beta2, one_minus_beta1, one_minus_beta2;
+
+  explicit LambMean(const LambMoments& op)
+      : Lamb{op.rule},
+        beta1(op.beta1),
+        beta2(op.beta2),
+        one_minus_beta1(op.one_minus_beta1),
+        one_minus_beta2(op.one_minus_beta2) {}
+
+  __device__ __forceinline__ void step(float g, float& p, float* s) const {
+    s[0] = plus_product(__fmul_rn(s[0], beta1), g, one_minus_beta1);
+    s[1] = plus_product(__fmul_rn(s[1], beta2), __fmul_rn(g, g), one_minus_beta2);
+    s[2] = direction(p, s[0], s[1]);
+  }
+};
+
+struct LambMove : Lamb {
+  static constexpr int moments = 2;
+  float learning_rate;
+  const float* trust_ratio;  // on the device
+
+  explicit LambMove(const LambUpdate& op)
+      : Lamb{op.rule}, learning_rate(op.learning_rate), trust_ratio(op.trust_ratio) {}
+
+  __device__ __forceinline__ void step(float /*g*/, float& p, float* s) const {
+    p = __fsub_rn(p, __fmul_rn(__fmul_rn(learning_rate, *trust_ratio), direction(p, s[0], s[1])));
+  }
+};
+
+// What an optimizer leaves alone.
+template <class Optimizer>
+constexpr bool takes_gradient = true;
+template <>
+constexpr bool takes_gradient<LambMove> = false;
+template <class Optimizer>
+constexpr bool changes_parameter = true;
+template <>
+constexpr bool changes_parameter<LambMean> = false;
+template <class Optimizer>
+constexpr bool changes_moments = true;
+template <>
+constexpr bool changes_moments<LambMove> = false;
+
 // ---- The pass. One moment more than there is keeps arrays from being empty.
 
 template <class Optimizer>
@@ -119,7 +197,7 @@ struct UpdateBody {
   template <int N>
   __device__ __forceinline__ Loaded<N> load(std::int64_t i) const {
     Loaded<N> loaded = {};
-    loaded.gradient = gradient.load<N>(i);
+    if constexpr (takes_gradient<Optimizer>) loaded.gradient = gradient.load<N>(i);
     loaded.parameter = parameter.load<N>(i);
 #pragma unroll
     for (int k = 0; k < moments; ++k) loaded.moment[k] = moment[k].template load<N>(i);
@@ -148,24 +226,36 @@ struct UpdateBody {
 #pragma unroll
       for (int k = 0; k < moments; ++k) s[k].values[e] = element[k];
     }
-    const Bits<N> bits = parameter.bits<N>(p);
-    parameter.store<N>(i, bits);
+    if constexpr (changes_moments<Optimizer>) {
 #pragma unroll
-    for (int k = 0; k < moments; ++k) moment[k].template store<N>(i, moment[k].template bits<N>(s[k]));
-    if (published.data != nullptr) published.store<N>(i, published.bits<N>(parameter.floats<N>(bits)));
+      for (int k = 0; k < moments; ++k) moment[k].template store<N>(i, moment[k].template bits<N>(s[k]));
+    }
+    if constexpr (changes_parameter<Optimizer>) {
+      const Bits<N> bits = parameter.bits<N>(p);
+      parameter.store<N>(i, bits);
+      if (published.data != nullptr) published.store<N>(i, published.bits<N>(parameter.floats<N>(bits)));
+    }
   }
 };
 
-template <class Optimizer, class Op>
-void update(const char* name, const Op& op, std::initializer_list<TensorView> moments, const Launch& where) {
-  UpdateBody<Optimizer> body{Optimizer(op), op.factor, op.decision, op.gradient, op.parameter, op.published, {}};
-  bool packed = can_pack<4>({op.gradient, op.parameter, op.published});
+template <class Optimizer>
+void update(const char* name, UpdateBody<Optimizer> body, const ConstTensorView& gradient, const TensorView& parameter,
+            const TensorView& published, std::initializer_list<TensorView> moments, const Launch& where) {
+  body.gradient = gradient;
+  body.parameter = parameter;
+  body.published = published;
+  bool packed = can_pack<4>({gradient, parameter, published});
   int k = 0;
   for (const TensorView& moment : moments) {
     body.moment[k++] = moment;
     packed = packed && can_pack<4>({moment});
   }
-  for_elements<4, 1>(name, body, op.parameter.count, packed, where);
+  for_elements<4, 1>(name, body, parameter.count, packed, where);
+}
+template <class Optimizer, class Op>
+void update(const char* name, const Op& op, std::initializer_list<TensorView> moments, const Launch& where) {
+  update(name, UpdateBody<Optimizer>{Optimizer(op), op.factor, op.decision, {}, {}, {}, {}}, op.gradient, op.parameter,
+         op.published, moments, where);
 }
 
 }  // namespace
@@ -183,5 +273,17 @@ void run(const SgdUpdate& op, const Launch& where) {
 }
 
 void run(const AdagradUpdate& op, const Launch& where) { update<Adagrad>("adagrad", op, {op.sum_of_squares}, where); }
+
+void run(const LionUpdate& op, const Launch& where) { update<Lion>("lion", op, {op.momentum}, where); }
+
+void run(const LambMoments& op, const Launch& where) {
+  update("lamb_moments", UpdateBody<LambMean>{LambMean(op), op.factor, op.decision, {}, {}, {}, {}}, op.gradient,
+         op.parameter, {}, {op.first_moment, op.second_moment, op.direction}, where);
+}
+
+void run(const LambUpdate& op, const Launch& where) {
+  update("lamb_update", UpdateBody<LambMove>{LambMove(op), 1.0F, op.decision, {}, {}, {}, {}}, op.parameter,
+         op.parameter, op.published, {op.first_moment, op.second_moment}, where);
+}
 
 }  // namespace zt::cuda
