@@ -6,7 +6,17 @@
 namespace zt {
 namespace {
 
-using Timed = Trace::Timed;
+TimedSpan timed(std::string_view name, Activity pass, Activity activity, std::int64_t unit, double seconds,
+                double flops = 0.0) {
+  TimedSpan operation;
+  operation.span.name = name;
+  operation.span.pass = pass;
+  operation.span.activity = activity;
+  operation.span.number = unit;
+  operation.span.flops = flops;
+  operation.seconds = seconds;
+  return operation;
+}
 
 std::string joined(const std::vector<std::string>& lines) {
   std::string text;
@@ -15,33 +25,15 @@ std::string joined(const std::vector<std::string>& lines) {
 }
 
 TEST_CASE("operations are added up by pass, by unit and by kind; what a collective runs is its own") {
-  const std::vector<Timed> operations = {
-      {.name = "matmul",
-       .pass = Activity::forward,
-       .activity = Activity::compute,
-       .number = 0,
-       .flops = 2e9,
-       .seconds = 1.0},
-      {.name = "matmul",
-       .pass = Activity::backward,
-       .activity = Activity::compute,
-       .number = 1,
-       .flops = 4e9,
-       .seconds = 1.0},
-      {.name = "layer_norm_forward",
-       .pass = Activity::forward,
-       .activity = Activity::compute,
-       .number = 1,
-       .seconds = 0.5},
-      {.name = "reduce_scatter",
-       .pass = Activity::backward,
-       .activity = Activity::reduce,
-       .number = 1,
-       .collective = true,
-       .seconds = 3.0},
-      {.name = "reduce_onto", .pass = Activity::backward, .activity = Activity::reduce, .number = 1, .seconds = 2.0},
-      {.name = "adam_update", .pass = Activity::finish, .activity = Activity::update, .number = 0, .seconds = 0.25},
+  std::vector<TimedSpan> operations = {
+      timed("matmul", Activity::forward, Activity::compute, 0, 1.0, 2e9),
+      timed("matmul", Activity::backward, Activity::compute, 1, 1.0, 4e9),
+      timed("layer_norm_forward", Activity::forward, Activity::compute, 1, 0.5),
+      timed("reduce_scatter", Activity::backward, Activity::reduce, 1, 3.0),
+      timed("reduce_onto", Activity::backward, Activity::reduce, 1, 2.0),
+      timed("adam_update", Activity::finish, Activity::update, 0, 0.25),
   };
+  operations[3].span.kind = TraceRecorder::Span::Kind::collective;
   const std::string text = joined(profile_lines(operations, {"a", "b"}, {}, 7));
   INFO(text);
   CHECK(text.find("flops profile of step 7 on rank 0: 6.00 Gflop in products, 3.00 Gflop/s while they run, 2.75 s in "

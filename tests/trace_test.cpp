@@ -1,6 +1,4 @@
 // Recording a step changes none of its bits, and says what it did: counts are those of the plan.
-#include "train/trace.h"
-
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -9,6 +7,7 @@
 #include "core/errors.h"
 #include "report/traced_step.h"
 #include "run_program.h"
+#include "train/trace_file.h"
 
 namespace zt {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "train/trace.h"
+#include "train/trace_file.h"
 
 namespace zt {
 

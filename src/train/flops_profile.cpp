@@ -17,9 +17,9 @@ namespace {
 
 struct Sum {
   double flops = 0.0, product_seconds = 0.0, seconds = 0.0;
-  void add(const Trace::Timed& operation) {
-    flops += operation.flops;
-    if (operation.flops > 0.0) product_seconds += operation.seconds;
+  void add(const TimedSpan& operation) {
+    flops += operation.span.flops;
+    if (operation.span.flops > 0.0) product_seconds += operation.seconds;
     seconds += operation.seconds;
   }
 };
@@ -36,34 +36,30 @@ std::string row(const std::string& name, const std::vector<std::string>& cells) 
 
 }  // namespace
 
-std::vector<std::string> profile_lines(const std::vector<Trace::Timed>& operations,
-                                       const std::vector<std::string>& units, const FlopsProfilerSettings& settings,
-                                       std::int64_t step) {
+std::vector<std::string> profile_lines(const std::vector<TimedSpan>& operations, const std::vector<std::string>& units,
+                                       const FlopsProfilerSettings& settings, std::int64_t step) {
   std::map<Activity, Sum> passes;
   std::vector<std::array<Sum, 2>> of_unit(units.size());  // forward, backward
   std::vector<double> update(units.size()), collectives(units.size());
   std::map<std::string_view, Sum> kinds;
   Sum all;
-  bool inside_collective = false;
-  for (const Trace::Timed& operation : operations) {
-    const bool has_unit =
-        operation.activity >= Activity::compute && operation.number < static_cast<std::int64_t>(units.size());
-    const auto unit = static_cast<std::size_t>(has_unit ? operation.number : 0);
-    // What a collective runs on the device lies within its own time.
-    inside_collective = operation.activity == Activity::gather || operation.activity == Activity::reduce;
-    if (operation.collective) {
+  for (const TimedSpan& operation : operations) {
+    const TraceRecorder::Span& span = operation.span;
+    const bool has_unit = is_of_unit(span.activity) && span.number < static_cast<std::int64_t>(units.size());
+    const auto unit = static_cast<std::size_t>(has_unit ? span.number : 0);
+    if (span.kind == TraceRecorder::Span::Kind::collective) {
       if (has_unit) collectives[unit] += operation.seconds;
-      kinds[operation.name].add(operation);
+      kinds[span.name].add(operation);
       continue;
     }
-    if (inside_collective) continue;
+    // What a collective runs on the device lies within its own time.
+    if (span.activity == Activity::gather || span.activity == Activity::reduce) continue;
     all.add(operation);
-    passes[operation.pass].add(operation);
-    kinds[operation.name].add(operation);
+    passes[span.pass].add(operation);
+    kinds[span.name].add(operation);
     if (!has_unit) continue;
-    if (operation.activity == Activity::update) update[unit] += operation.seconds;
-    if (operation.activity == Activity::compute)
-      of_unit[unit].at(operation.pass == Activity::backward ? 1 : 0).add(operation);
+    if (span.activity == Activity::update) update[unit] += operation.seconds;
+    if (span.activity == Activity::compute) of_unit[unit].at(span.pass == Activity::backward ? 1 : 0).add(operation);
   }
   std::vector<std::string> lines;
   lines.push_back("flops profile of step " + std::to_string(step) + " on rank 0: " + count_in_words(all.flops) +
@@ -125,7 +121,15 @@ std::vector<std::string> FlopsProfile::after_step(Session& session) {
   session.wait_for_device();
   std::vector<std::string> units;
   for (const UnitLayout& unit : session.layout().units()) units.push_back(unit.name);
-  const auto operations = trace_.timed();
+  std::vector<TimedSpan> operations;
+  const std::vector<TraceRecorder::Times> times = trace_.recorder().settle();
+  for (std::size_t index = 0; index < times.size(); ++index) {
+    const TraceRecorder::Span& span = trace_.recorder().spans()[index];
+    if (span.kind != TraceRecorder::Span::Kind::activity)
+      operations.push_back({span, times[index].end - times[index].begin});
+  }
+  trace_.recorder().clear();
+  is_done_ = true;
   if (session.communicator().rank() == 0) lines = profile_lines(operations, units, settings_, settings_.profile_step);
   if (settings_.output_file.empty()) return lines;
   all_or_none<RunError>(session.communicator(), [&] {

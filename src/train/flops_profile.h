@@ -35,15 +35,21 @@ class FlopsProfile {
   // they went to flops_profiler.output_file. Errors: RunError, on all ranks, if that cannot be written.
   void before_step(const Session& session);
   std::vector<std::string> after_step(Session& session);
+  bool is_done() const { return is_done_; }
 
  private:
   FlopsProfilerSettings settings_;
   Trace trace_;
+  bool is_done_ = false;
 };
 
+// An operation or a collective, and how long it took.
+struct TimedSpan {
+  TraceRecorder::Span span;
+  double seconds = 0.0;
+};
 // The lines of a profile of one step. `units`: by their number.
-std::vector<std::string> profile_lines(const std::vector<Trace::Timed>& operations,
-                                       const std::vector<std::string>& units, const FlopsProfilerSettings& settings,
-                                       std::int64_t step);
+std::vector<std::string> profile_lines(const std::vector<TimedSpan>& operations, const std::vector<std::string>& units,
+                                       const FlopsProfilerSettings& settings, std::int64_t step);
 
 }  // namespace zt

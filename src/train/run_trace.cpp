@@ -41,8 +41,9 @@ void RunTrace::finish(Session& session, Console& console) {
   trace_.stop();
   session.wait_for_device();
   Communicator& communicator = session.communicator();
-  std::vector<Trace::Record> ranks;
-  for (const std::string& text : communicator.all_gather_strings(packed(trace_.take(session.layout()))))
+  std::vector<TraceRecord> ranks;
+  for (const std::string& text :
+       communicator.all_gather_strings(packed(take_record(trace_.recorder(), session.layout(), communicator.rank()))))
     ranks.push_back(unpacked(text));
   const Settings& settings = session.settings();
   const std::string path = directory_ + "/trace.json";

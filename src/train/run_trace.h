@@ -7,6 +7,7 @@
 #include "train/console.h"
 #include "train/session.h"
 #include "train/trace.h"
+#include "train/trace_file.h"
 
 namespace zt {
 

@@ -413,6 +413,8 @@ void Trainer::finish() {
   const Settings& settings = config_.settings;
   console_.end_progress();
   if (trace_) trace_->finish(*session_, console_);
+  if (profile_ && !profile_->is_done())
+    console_.warn("flops_profiler.profile_step: the run did not attempt that step: there is no profile");
   record_.status = stop_signal_ != 0 ? "stopped" : "completed";
   say_why_it_ends();
   if (stop_signal_ == 0 && settings.training.eval_interval > 0 && record_.evaluated != session_->steps().attempted)

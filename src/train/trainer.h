@@ -12,7 +12,7 @@
 #include "config/resolve.h"
 #include "data/source.h"
 #include "train/plan.h"
-#include "train/trace.h"
+#include "train/trace_file.h"
 
 namespace zt {
 
