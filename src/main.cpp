@@ -1,6 +1,7 @@
 // The one place that catches: prints one message on one rank and ends the world.
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -24,6 +25,8 @@ int say_once(const std::string& message, int code) {
 
 int main(int argc, char** argv) {
   const auto start = std::chrono::steady_clock::now();
+  // A limit on the size of files (ulimit -f) is then an error of the write that meets it, which says so.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     const int code = zt::run(argc, argv, start);
     // What was asked for may be on stdout alone.

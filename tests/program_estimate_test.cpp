@@ -122,7 +122,8 @@ TEST_CASE("a batch that cannot be dealt gives way by as little as is needed") {
   };
   CHECK(batch_of({"--world-size", "3"}) == batch(6, 1, 2, true));
   CHECK(batch_of({"--world-size", "2", "--set", "gradient_accumulation_steps=6"}) == batch(6, 1, 3, false));
-  CHECK(batch_of({"--world-size", "5", "--set", "gradient_accumulation_steps=6"}) == batch(30, 1, 6, false));
+  CHECK(batch_of({"--world-size", "5", "--set", "gradient_accumulation_steps=6"}) == batch(5, 1, 1, false));
+  CHECK(batch_of({"--world-size", "5", "--set", "train_batch_size=12"}) == batch(10, 1, 2, false));
   CHECK(batch_of({"--world-size", "4", "--set", "train_micro_batch_size_per_gpu=auto"}) == batch(4, 1, 1, false));
   CHECK(batch_of({"--world-size", "4", "--set", "train_micro_batch_size_per_gpu=auto", "--set",
                   "train_batch_size=30"}) == batch(28, 7, 1, false));

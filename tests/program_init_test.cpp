@@ -217,6 +217,14 @@ TEST_CASE("init refuses what does not go together, and overwrites nothing unaske
   place.write("c.json", "mine");
   check_refuses(place.init({"--path", "book.txt"}), "--force");
   CHECK(contents_of(place.file("c.json")) == "mine");
+  const std::string book = contents_of(place.file("book.txt"));
+  check_refuses(place.run_with({"init", "--path", "book.txt", "--output", "book.txt", "--force"}), "is no config");
+  check_refuses(place.init({"--path", "book.txt", "--force"}), "is no config");
+  CHECK(contents_of(place.file("book.txt")) == book);
+  place.write("my 'c'.json", "// a config\n{}");
+  const ProgramResult replaced = place.run_with({"init", "--path", "book.txt", "--output", "my 'c'.json", "--force"});
+  CHECK(replaced.code == 0);
+  CHECK(replaced.out.find("zerotrain --config 'my '\\''c'\\''.json' --dry-run") != std::string::npos);
   check_refuses(place.run_with({"init", "--output", "nowhere/c.json"}), "there is no directory nowhere");
   check_refuses(place.run_with({"init", "--output", "images", "--force"}), "is a directory");
 }

@@ -53,7 +53,7 @@ TEST_CASE("inspect tells what is in a checkpoint, and refuses a damaged one") {
   check_fails(verb(place, {"inspect", "run"}), 1, "rank-00001.weights.safetensors has 100 bytes");
   CHECK(verb(place, {"inspect", "run/checkpoints/step-00000004"}).code == 0);
   check_fails(verb(place, {"inspect", "missing"}), 2, "missing is not there");
-  check_fails(verb(place, {"inspect"}), 2, "required");
+  check_fails(verb(place, {"inspect"}), 2, "no checkpoint: name one");
 }
 
 namespace {

@@ -155,3 +155,24 @@ TEST_CASE("a rank whose part cannot be written, at once or in the background, en
     }
   }
 }
+
+TEST_CASE("a limit on the size of files is an error of the write that meets it, which says so") {
+  const Workplace place;
+  const auto limited = [&](const std::string& blocks, const std::string& words) {
+    return run_program({"sh", "-c", "ulimit -f " + blocks + " && exec " + ZEROTRAIN_BINARY + " " + words},
+                       place.options());
+  };
+  const ProgramResult run = limited("8", "--config config.json --output run --set training.checkpoint_interval=2");
+  CHECK(run.code == 1);
+  CHECK(run.err.find("File too large") != std::string::npos);
+  CHECK(json_of(place.file("run") / "summary.json").at("status") == "failed");
+
+  place.write("text.txt", std::string(100'000, 'a'));
+  const ProgramResult tokens = limited("8", "tokenize --tokenizer bytes --input text.txt --output tokens.bin");
+  CHECK(tokens.code == 1);
+  CHECK(tokens.err.find("File too large") != std::string::npos);
+  for (const auto& entry : fs::directory_iterator(place.path())) {
+    CAPTURE(entry.path());
+    CHECK(entry.path().filename().string().find("tokens") == std::string::npos);
+  }
+}

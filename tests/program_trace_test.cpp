@@ -141,6 +141,10 @@ TEST_CASE("flops_profiler tells of one step by pass and unit, on the screen or i
   const ProgramResult filed = place.run_with(
       run + on + Arguments{"--output", "filed", "--trace", "--set", "flops_profiler.output_file=profile.txt"});
   check_completes(filed);
+  const ProgramResult nowhere = place.run_with(
+      run + on + Arguments{"--output", "never", "--set", "flops_profiler.output_file=nowhere/profile.txt"});
+  CHECK(nowhere.code == 2);
+  CHECK(nowhere.err.find("flops_profiler.output_file: there is no directory") != std::string::npos);
   CHECK(contents_of(place.file("profile.txt")).starts_with("flops profile of step 2"));
   CHECK(fs::exists(place.file("filed") / "trace.json"));
   for (const char* other : {"told", "filed"})

@@ -97,6 +97,9 @@ void compare_checkpoints(const std::string& a, const std::string& b, Finding& fi
     finding.json["tensor"] = nullptr;
     return;
   }
+  // A damaged file is no difference between trainings.
+  first.verify();
+  second.verify();
   finding.differs = true;
   finding.json["checkpoints"] = {first.directory(), second.directory()};
   finding.json["kind"] = difference->kind;
@@ -108,8 +111,8 @@ void compare_checkpoints(const std::string& a, const std::string& b, Finding& fi
                           difference->tensor + " (" + difference->kind + "): " + std::to_string(difference->differing) +
                           " of " + std::to_string(difference->elements) + " elements, from element " +
                           std::to_string(difference->element) + " (" + digits(static_cast<double>(difference->first)) +
-                          ", " + digits(static_cast<double>(difference->second)) + "), by at most " +
-                          digits(difference->largest));
+                          ", " + digits(static_cast<double>(difference->second)) + ")" +
+                          (difference->largest > 0.0 ? ", by at most " + digits(difference->largest) : ""));
 }
 
 // The first step at which both have a checkpoint and these differ.

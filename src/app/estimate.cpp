@@ -53,7 +53,8 @@ bool parse(Arguments& arguments, int argc, const char* const* argv) {
       ->delimiter(',')
       ->check(CLI::Range(0, 3))
       ->capture_default_str();
-  app.add_option("--memory", arguments.memory, "Bytes of a rank, as 80GB: the largest model that they hold, too")
+  app.add_option("--memory", arguments.memory,
+                 "What a rank has (of a GPU: its memory), as 80GB: the largest model that fits, too")
       ->type_name("BYTES");
   app.add_option("--from", arguments.from,
                  "Predicts the time of a step with the rates that a run's summary.json has measured; without --config, "
@@ -63,9 +64,9 @@ bool parse(Arguments& arguments, int argc, const char* const* argv) {
       ->type_name("N");
   app.add_option("--bandwidth", arguments.bandwidth, "Bytes that a rank sends a second, as 25GB/s")->type_name("BYTES");
   app.add_option("--latency", arguments.latency,
-                 "Seconds that a collective takes for each other rank, beside its bytes")
+                 "Seconds that a collective takes for each other rank, beside its bytes, as 5e-6")
       ->type_name("SECONDS")
-      ->check(CLI::NonNegativeNumber);
+      ->check(finite_number(0.0, 3600.0));
   app.add_option("--updates", arguments.updates, "Parameters that a rank's optimizer updates a second")->type_name("N");
   app.add_flag("--json", arguments.json, "A list of one object for each stage and number of ranks");
   app.footer(

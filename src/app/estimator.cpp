@@ -20,10 +20,18 @@ DealtConfig Estimator::deal(int ranks, const std::vector<std::string>& sets) con
   try {
     return resolve(ranks, sets, {});
   } catch (const ConfigError&) {
-    for (const std::string& without : {no_steps, no_batch}) {
-      if (auto changed = attempt(ranks, sets, {without})) return std::move(*changed);
+    if (auto changed = attempt(ranks, sets, {no_steps})) return std::move(*changed);
+    const auto alone = attempt(1, sets, {});
+    if (alone) {  // the most whole rounds of micro-batches that the batch holds
+      const BatchSettings& batch = alone->config.settings.batch;
+      const std::int64_t whole = batch.train / (batch.micro * ranks) * batch.micro * ranks;
+      if (whole > 0) {
+        if (auto changed = attempt(ranks, sets, {no_steps, "train_batch_size=" + std::to_string(whole)}))
+          return std::move(*changed);
+      }
     }
-    if (const auto alone = attempt(1, sets, {})) {
+    if (auto changed = attempt(ranks, sets, {no_batch})) return std::move(*changed);
+    if (alone) {
       const std::int64_t micro = std::max<std::int64_t>(1, alone->config.settings.batch.micro / ranks);
       const std::string set_micro = "train_micro_batch_size_per_gpu=" + std::to_string(micro);
       if (auto changed = attempt(ranks, sets, {no_batch, set_micro})) return std::move(*changed);

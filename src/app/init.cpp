@@ -1,13 +1,18 @@
 // Writes a config to begin with.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <string_view>
 
 #include "app/init/starter.h"
 #include "app/verbs.h"
 #include "comm/mpi.h"
 #include "core/errors.h"
 #include "core/files.h"
+#include "core/json.h"
 
 namespace zt {
 
@@ -15,14 +20,39 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Nothing, or a JSON object: not the data that the config is for.
+bool is_config(const std::string& path) {
+  constexpr std::uintmax_t largest = 1 << 20;
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(path, error);
+  if (error || size > largest) return false;
+  if (size == 0) return true;
+  std::ifstream file(path, std::ios::binary);
+  return nlohmann::json::parse(file, nullptr, false, true).is_object();
+}
+
 void check_output(const std::string& path, bool may_replace) {
   std::error_code error;
   if (fs::is_directory(path, error)) throw UserError("--output " + path + " is a directory; name a file in it");
   const fs::path folder = fs::path(path).parent_path();
   if (!folder.empty() && !fs::is_directory(folder, error))
     throw UserError("--output " + path + ": there is no directory " + folder.string());
-  if (fs::exists(path, error) && !may_replace)
+  if (!fs::exists(path, error)) return;
+  if (!may_replace)
     throw UserError(path + " is there already: name another file with --output, or replace it with --force");
+  if (!is_config(path))
+    throw UserError(path + " is no config, and --force replaces configs alone: name another file with --output");
+}
+
+// As a word of a shell's line.
+std::string shell_word(const std::string& text) {
+  const bool plain = std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::string_view("_./-+=@%,:").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain) return text;
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
 }
 
 }  // namespace
@@ -70,15 +100,16 @@ int init(int argc, const char* const* argv) {
   const std::vector<std::string> head = {
       "A config of zerotrain: a " + starter.model + " on " + starter.data + " data, size " + request.size +
           ". Written by zerotrain init.",
-      "  zerotrain --config " + name + " --dry-run       the plan: memory and communication",
-      "  zerotrain --config " + name + "                 trains, on all cores; with --ranks N on N ranks",
+      "  zerotrain --config " + shell_word(name) + " --dry-run       the plan: memory and communication",
+      "  zerotrain --config " + shell_word(name) + "                 trains, on all cores; with --ranks N on N ranks",
       "All keys: docs/config.md, or the manual zerotrain(1). Paths count from this file's folder."};
   write_file_atomically(name, starter.config.text(head));
   std::printf("wrote %s\n", name.c_str());
   for (const std::string& line : starter.chosen) std::printf("  %s\n", line.c_str());
   if (!starter.data_are_there)
     std::printf("The data are not there yet: put them in place, or set the path in the config.\n");
-  std::printf("Next:\n  zerotrain --config %s --dry-run\n  zerotrain --config %s\n", name.c_str(), name.c_str());
+  const std::string word = shell_word(name);
+  std::printf("Next:\n  zerotrain --config %s --dry-run\n  zerotrain --config %s\n", word.c_str(), word.c_str());
   return 0;
 }
 

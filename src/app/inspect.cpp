@@ -7,6 +7,7 @@
 #include "checkpoint/checksum.h"
 #include "checkpoint/native.h"
 #include "checkpoint/tensor_statistics.h"
+#include "core/errors.h"
 #include "core/json.h"
 #include "core/json_text.h"
 #include "core/number_text.h"
@@ -71,9 +72,7 @@ int inspect(int argc, const char* const* argv) {
   std::string pattern;
   bool json = false;
   bool moments = false;
-  app.add_option("--checkpoint,checkpoint", path, "A checkpoint, or a run's directory: its newest")
-      ->type_name("PATH")
-      ->required();
+  app.add_option("--checkpoint,checkpoint", path, "A checkpoint, or a run's directory: its newest")->type_name("PATH");
   app.add_option("--tensors", pattern, "Only tensors whose name has this in it")->type_name("TEXT");
   app.add_flag("--moments", moments, "The optimizer's moments, too");
   GradientRequest request;
@@ -98,6 +97,7 @@ int inspect(int argc, const char* const* argv) {
   app.add_flag("--json", json, "As JSON");
   if (!parse_verb(app, argc, argv)) return 0;
 
+  if (path.empty()) throw UserError("no checkpoint: name one, or a run's directory, as zerotrain inspect runs/gpt");
   const NativeCheckpoint checkpoint(find_checkpoint(path));
   checkpoint.verify();
   checkpoint.verify_weights_checksum();

@@ -78,6 +78,9 @@ std::vector<std::unique_ptr<DocumentReader>> open_inputs(const Arguments& argume
 // What is read is not written over: not under another name or through a link either.
 void require_other_output(const Arguments& arguments) {
   if (arguments.output.empty()) return;
+  std::error_code ignored;
+  if (std::filesystem::is_directory(arguments.output, ignored))
+    throw UserError("--output " + arguments.output + " is a directory; name a file in it");
   const std::string stem =
       arguments.output.ends_with(".bin") ? arguments.output.substr(0, arguments.output.size() - 4) : arguments.output;
   const auto check = [&](const std::string& read, const char* option) {

@@ -20,7 +20,7 @@ void load_weights(Engine& engine, StateStore& states, const WeightSource& source
   }
   const std::vector<std::size_t> matched = match_tensors(model, source);
   Communicator& communicator = engine.context().communicator;
-  all_or_none(communicator, [&] { source.verify(communicator.rank(), communicator.size()); });
+  all_or_none<RunError>(communicator, [&] { source.verify(communicator.rank(), communicator.size()); });
 
   constexpr std::int64_t piece = 1 << 20;  // elements
   const Buffer staging = device.allocate_host(piece * static_cast<std::int64_t>(sizeof(float)), "weights being loaded");

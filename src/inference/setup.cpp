@@ -31,7 +31,7 @@ void complete(nlohmann::ordered_json& config, bool uses_data) {
   if (!config.contains("train_batch_size") && !config.contains("train_micro_batch_size_per_gpu"))
     config["train_micro_batch_size_per_gpu"] = 1;
   if (!config.contains("data") && !uses_data)
-    config["data"] = {{"type", "synthetic"}, {"task", "tokens"}, {"samples", 1}};
+    config["data"] = {{"type", "synthetic"}, {"task", "tokens"}, {"samples", 10}};  // the fewest that a config may have
 }
 
 }  // namespace

@@ -166,7 +166,7 @@ std::vector<std::string> memory_table(const std::vector<EstimateRow>& rows) {
     add(bytes_of(plan, MemoryCategory::communication));
     add(bytes_of(plan, MemoryCategory::data) + bytes_of(plan, MemoryCategory::workspace));
     add(plan.total());
-    return line + right(fixed(per_parameter(plan.elements_applied, plan), 2), 7);
+    return line + " " + right(fixed(per_parameter(plan.elements_applied, plan), 2), 6);
   });
   return lines;
 }

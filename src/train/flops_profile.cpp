@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <map>
 
 #include "comm/agree.h"
@@ -105,6 +106,16 @@ FlopsProfilerSettings flops_profiler_settings(const nlohmann::ordered_json& conf
           .detailed = section.at("detailed").get<bool>(),
           .top_modules = section.at("top_modules").get<std::int64_t>(),
           .output_file = file.is_null() ? "" : file.get<std::string>()};
+}
+
+void check_profile_output(const FlopsProfilerSettings& settings) {
+  if (!settings.enabled || settings.output_file.empty()) return;
+  const std::filesystem::path file = settings.output_file;
+  std::error_code error;
+  if (std::filesystem::is_directory(file, error))
+    throw UserError("flops_profiler.output_file: " + settings.output_file + " is a directory; name a file in it");
+  if (!std::filesystem::is_directory(file.parent_path(), error))
+    throw UserError("flops_profiler.output_file: there is no directory " + file.parent_path().string());
 }
 
 void FlopsProfile::before_step(const Session& session) {

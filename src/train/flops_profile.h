@@ -21,6 +21,8 @@ struct FlopsProfilerSettings {
 };
 // From a resolved config.
 FlopsProfilerSettings flops_profiler_settings(const nlohmann::ordered_json& config);
+// Before the first step. Errors: UserError, if its file has no directory to lie in, or is one.
+void check_profile_output(const FlopsProfilerSettings& settings);
 
 class FlopsProfile {
  public:

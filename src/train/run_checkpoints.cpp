@@ -41,7 +41,12 @@ void RunCheckpoints::set_up_state(EarlyStopping& early_stopping, RunRecord& reco
     load(early_stopping, record);
     return;
   }
-  session_.initialize(open_pretrained(config_.settings.model).get());
+  const auto pretrained = open_pretrained(config_.settings.model);
+  try {
+    session_.initialize(pretrained.get());
+  } catch (const RunError& error) {  // damaged: found when it was read
+    throw RunError((pretrained ? "model.pretrained: " : "") + std::string(error.what()));
+  }
   if (options_.resume) {
     console_.say("notice: --resume: no finished checkpoint in " + config_.settings.training.output_dir +
                  ", starting from the beginning");

@@ -138,6 +138,7 @@ void Trainer::start() {
     metrics_ = std::make_unique<MetricsWriter>(directory + "/metrics.jsonl", reports_.monitors(scales_loss));
     if (options_.resume || options_.resume_point)
       metrics_->append_line(json_text(resume_record(options_, communicator_.size(), settings.zero.stage)));
+    check_profile_output(flops_profiler_settings(config_.json));
     write_file_atomically(directory + "/config.resolved.json", config_.json.dump(2) + "\n");
   };
   all_or_none(communicator_, start_records);
