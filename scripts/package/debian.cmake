@@ -40,9 +40,8 @@ if(ZEROTRAIN_DEBIAN_FILES)
        " -- ${ZEROTRAIN_MAINTAINER}  ${date}\n")
   string(SUBSTRING ${ZEROTRAIN_DATE} 0 4 year)
   file(WRITE ${package}/copyright
-       "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: zerotrain\n\n"
-       "Files: *\nCopyright: ${year} the authors of zerotrain\nLicense: Apache-2.0\n\nLicense: Apache-2.0\n"
-       " On Debian systems the text of the Apache License 2.0 is in /usr/share/common-licenses/Apache-2.0.\n")
+       "zerotrain is copyright ${year} the authors of zerotrain, and under the Apache License, version 2.0.\n\n"
+       "On Debian systems its text is in /usr/share/common-licenses/Apache-2.0.\n")
   execute_process(COMMAND ${GZIP_PROGRAM} -9nf ${package}/changelog.Debian COMMAND_ERROR_IS_FATAL ANY)
   install(FILES ${package}/copyright ${package}/changelog.Debian.gz DESTINATION ${CMAKE_INSTALL_DOCDIR})
 endif()
