@@ -79,4 +79,17 @@ inline std::string refusal_of(const std::vector<std::string>& texts, const std::
   return "accepted";
 }
 
+// Whether one of the lines has these words in it.
+inline bool contains(const std::vector<std::string>& lines, const std::string& words) {
+  for (const std::string& line : lines) {
+    if (line.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
+inline Settings settings_of(const std::vector<std::string>& texts, const std::vector<std::string>& sets = {},
+                            int world_size = 1) {
+  return resolve_texts(texts, sets, world_size).settings;
+}
+
 }  // namespace zt::testing
