@@ -153,6 +153,52 @@ TEST_CASE("A run goes on at other numbers of ranks and other stages on the same 
   }
 }
 
+TEST_CASE("Muon's fewer moments go on at other numbers of ranks, stages and precisions, and start anew from Adam's") {
+  Settings settings = gpt_with("fp32", 6);
+  settings.optimizer.type = "Muon";
+  settings.optimizer.learning_rate = 0.02;
+  settings.optimizer.momentum = 0.9;
+  settings.model.freeze = {"h.1"};
+  const Dataset data = data_for(settings);
+  const TemporaryDirectory place;
+  const Curve whole = trace(dealt_to(settings, 1, 0), data, 1, 8);
+  std::int64_t step = 0;
+  std::string from;
+  for (const auto& [ranks, stage] : {std::pair{1, 2}, {4, 3}, {3, 1}, {7, 2}}) {
+    INFO(ranks << " ranks at stage " << stage << " after step " << step);
+    const Curve curve = trace(dealt_to(settings, ranks, stage), data, ranks, step + 2,
+                              resumed_from(from, place.path().string()));
+    REQUIRE(curve.steps.size() == 2);
+    for (std::size_t i = 0; i < 2; ++i)
+      CHECK(curve.steps[i].loss == whole.steps.at(static_cast<std::size_t>(step) + i).loss);
+    step += 2;
+    from = at_step(place.path(), step);
+    if (step == 8) CHECK(curve.checksum == whole.checksum);
+  }
+  const NativeCheckpoint written(from);
+  written.verify();
+  const Manifest& manifest = written.manifest();
+  CHECK(manifest.moments == std::vector<std::string>{"exp_avg", "exp_avg_sq"});
+  for (std::size_t index = 0; index < manifest.tensors.size(); ++index) {
+    const CheckpointTensor& tensor = manifest.tensors[index];
+    INFO(tensor.name);
+    const bool frozen = tensor.name.starts_with("h.1.");
+    const bool matrix = tensor.shape.size() == 2 && tensor.name.starts_with("h.");
+    CHECK(written.has("exp_avg", static_cast<int>(index)) == !frozen);
+    CHECK(written.has("exp_avg_sq", static_cast<int>(index)) == (!frozen && !matrix));
+  }
+
+  // The mean of Adam's gradients becomes the momentum; Muon's matrices have no squares for Adam.
+  for (const char* other : {"AdamW", "SGD"}) {
+    Settings changed = dealt_to(settings, 2, 3);
+    changed.optimizer.type = other;
+    CHECK(trace(changed, data, 2, step + 2, resumed_from(from)).steps.size() == 2);
+    const TemporaryDirectory theirs;
+    trace(changed, data, 2, 2, saving_to(theirs.path().string()));
+    CHECK(trace(dealt_to(settings, 3, 1), data, 3, 4, resumed_from(at_step(theirs.path(), 2))).steps.size() == 2);
+  }
+}
+
 TEST_CASE("What is written in the background is what is written at once, to the byte") {
   Settings settings = dealt_to(gpt_with("bf16", 4), 2, 3);
   const Dataset data = data_for(settings);

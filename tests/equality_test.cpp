@@ -86,6 +86,14 @@ std::vector<Variant> variants_of_optimizers() {
   bounded.epsilon_inside_root = true;
   bounded.bias_correction = false;
   bounded.decay_biases = false;
+  add("Muon", "Muon").optimizer.momentum = 0.95;
+  OptimizerSettings& muon = add("Muon, Nesterov, rates apart", "Muon").optimizer;
+  muon.momentum = 0.8;
+  muon.nesterov = true;
+  muon.decoupled_decay = true;
+  muon.matrix_rate = 0.5;
+  muon.other_rate = 0.1;
+  cycle(add("Muon, cycled", "Muon").schedule);
   return variants;
 }
 
@@ -298,6 +306,34 @@ TEST_CASE("Another seed, another learning rate or another clip gives other bits:
   CHECK(!trace_curve(at(other, 2, 1), data, 2).same_bits(reference));
 }
 
+TEST_CASE("Muon's bits are those of one rank in every precision, on ranks that own nothing and with frozen blocks") {
+  for (const char* preset : {"fp32", "bf16", "fp16", "O2", "O3", "bf16_masters", "autocast_bf16"}) {
+    for (const bool freezes : {false, true}) {
+      Settings settings = with_batch(tiny_gpt(), 2, 5, 1);  // three blocks
+      settings.optimizer.type = "Muon";
+      settings.optimizer.momentum = 0.9;
+      settings.optimizer.nesterov = true;
+      settings.optimizer.learning_rate = 0.02;
+      settings.precision.preset = preset;
+      settings.precision.grad_accum_dtype = "fp32";
+      settings.loss_scale.initial_scale_power = 4;
+      if (freezes) settings.model.freeze = {"h.1", "h.0.attn"};
+      const Dataset data = data_for(settings);
+      const Curve reference = trace_curve(at(settings, 1, 0), data, 1);
+      require_plan_is_kept(reference);
+      for (const int ranks : {1, 5}) {
+        for (int stage = ranks == 1 ? 1 : 0; stage <= 3; ++stage) {
+          INFO(preset << (freezes ? ", frozen, " : ", ") << ranks << " ranks, stage " << stage);
+          const Curve curve = trace_curve(at(settings, ranks, stage), data, ranks);
+          CHECK(curve.same_bits(reference));
+          require_plan_is_kept(curve);
+          CHECK(trace_curve(at(settings, ranks, stage), data, ranks, {.lazy = true}).same_bits(reference));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("Lamb's norms over ranks cost two sums of 69 integers a tensor and step, and no training traffic") {
   Settings settings = with_batch(tiny_gpt(), 2, 4, 1);
   settings.training.max_steps = 3;
@@ -320,6 +356,84 @@ TEST_CASE("Lamb's norms over ranks cost two sums of 69 integers a tensor and ste
   }
 }
 
+TEST_CASE("Muon sends each slice of a hidden matrix to a rank and back, and nothing where ranks hold everything") {
+  for (const bool is_gpt : {true, false}) {
+    // At 2 and 4 ranks no tensor is padded.
+    Settings settings = with_batch(is_gpt ? tiny_gpt() : tiny_mlp(), 2, 4, 1);
+    settings.model.gpt.n_embd = 32;
+    settings.model.gpt.n_head = 2;
+    settings.model.gpt.vocab_size = 64;
+    settings.model.mlp.layers = {32, 64, 64, 16};
+    settings.training.max_steps = 3;
+    const Dataset data = data_for(settings);
+    const std::int64_t hidden = is_gpt ? 3 * 12 * 32 * 32 : 32 * 64 + 64 * 64 + 64 * 16;
+    for (const int ranks : {1, 2, 4}) {
+      for (int stage = 0; stage <= 3; ++stage) {
+        INFO((is_gpt ? "gpt" : "mlp") << ", stage " << stage << ", " << ranks << " ranks");
+        settings.optimizer.type = "AdamW";
+        const Curve adam = trace_curve(at(settings, ranks, stage), data, ranks);
+        settings.optimizer.type = "Muon";
+        const Curve muon = trace_curve(at(settings, ranks, stage), data, ranks);
+        require_plan_is_kept(muon);
+        const auto kind = [](const Curve& curve, CollectiveKind which) {
+          return curve.counts.training.at(static_cast<std::size_t>(which));
+        };
+        for (const CollectiveKind which : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter})
+          CHECK(kind(muon, which).elements == kind(adam, which).elements);
+        CHECK(kind(adam, CollectiveKind::all_to_all).calls == 0);
+        const CollectiveCount& matrices = kind(muon, CollectiveKind::all_to_all);
+        CHECK(matrices.bytes == 4 * matrices.elements);
+        if (ranks == 1 || stage == 0) {
+          CHECK(matrices.calls == 0);
+          continue;
+        }
+        // Rank 0's own share depends on what it owns; that of all ranks does not.
+        CHECK(matrices.calls > 0);
+        const double mean = muon.plan.matrix_elements * static_cast<double>(muon.plan.parameters);
+        CHECK(mean * ranks == Approx(2.0 * static_cast<double>(hidden) * (ranks - 1) / ranks));
+        std::int64_t of_all = 0;
+        const Settings planned = at(settings, ranks, stage);
+        for (int rank = 0; rank < ranks; ++rank) {
+          const Plan plan = make_plan(planned, rank, ranks, 0, scratch_of_device(planned.device));
+          of_all += plan.sent.at(static_cast<std::size_t>(CollectiveKind::all_to_all)).elements;
+          if (rank == 0) {
+            CHECK(3 * plan.sent.at(static_cast<std::size_t>(CollectiveKind::all_to_all)).elements == matrices.elements);
+          }
+        }
+        CHECK(static_cast<double>(of_all) == Approx(mean * ranks));
+      }
+    }
+  }
+}
+
+TEST_CASE("Muon keeps one moment of a hidden matrix and two of all else") {
+  Settings settings = with_batch(tiny_gpt(), 2, 1, 2);
+  settings.model.gpt.n_embd = 32;  // no tensor is padded
+  settings.model.gpt.n_head = 2;
+  const Dataset data = data_for(settings);
+  for (const char* preset : {"fp32", "bf16", "O2", "O3"}) {
+    settings.precision.preset = preset;
+    settings.loss_scale.initial_scale_power = 4;
+    for (int stage = 0; stage <= 3; ++stage) {
+      INFO(preset << ", stage " << stage);
+      settings.optimizer.type = "AdamW";
+      const Curve adam = trace_curve(at(settings, 2, stage), data, 2);
+      settings.optimizer.type = "Muon";
+      const Curve muon = trace_curve(at(settings, 2, stage), data, 2);
+      require_plan_is_kept(muon);
+      const auto states = [](const Curve& curve) {
+        return curve.held.at(static_cast<std::size_t>(MemoryCategory::optimizer));
+      };
+      // Where biases lie with the matrices (norms of another format) they keep both moments, and so does their segment.
+      const bool biases_apart = std::string(preset) != "O2";
+      const std::int64_t width = std::string(preset) == "O3" ? 2 : 4;
+      const std::int64_t slices = stage == 0 ? 1 : 2;
+      const std::int64_t hidden = 3 * 12 * 32 * 32;
+      CHECK(states(adam) - states(muon) == (biases_apart ? hidden * width / slices : 0));
+    }
+  }
+}
+
 TEST_CASE("Model states are the formula's bytes exactly where tensors need no padding") {
   Settings base = tiny_mlp();
   base.model.mlp.layers = {256, 256, 256,
@@ -327,7 +441,7 @@ TEST_CASE("Model states are the formula's bytes exactly where tensors need no pa
   base.model.mlp.bias = false;
   base.training.max_steps = 1;
   const Dataset data = data_for(base);
-  std::vector<std::pair<OptimizerSettings, int>> optimizers(6);  // and how many moments each has
+  std::vector<std::pair<OptimizerSettings, int>> optimizers(7);  // and how many moments each has
   optimizers[0] = {{}, 2};
   optimizers[1].first.amsgrad = true;
   optimizers[1].second = 3;
@@ -339,6 +453,8 @@ TEST_CASE("Model states are the formula's bytes exactly where tensors need no pa
   optimizers[4].second = 1;
   optimizers[5].first.type = "Lion";
   optimizers[5].second = 1;
+  optimizers[6].first.type = "Muon";  // there are hidden matrices alone
+  optimizers[6].second = 1;
   for (const auto& [optimizer, moments] : optimizers) {
     for (const DType dtype : all_dtypes) {
       for (const int ranks : {1, 2, 4}) {

@@ -86,7 +86,7 @@ inline OptimizerSettings optimizer_of(const nlohmann::json& run) {
     s.beta1 = run.at("betas")[0];
     s.beta2 = run.at("betas")[1];
   }
-  s.decoupled_decay = s.type == "AdamW";
+  s.decoupled_decay = s.type == "AdamW" || s.type == "Muon";
   s.bias_correction = run.value("bias_correction", true);
   s.amsgrad = run.value("amsgrad", false);
   s.max_coeff = run.value("max_coeff", s.max_coeff);
@@ -95,6 +95,8 @@ inline OptimizerSettings optimizer_of(const nlohmann::json& run) {
   s.momentum = run.value("momentum", 0.0);
   s.dampening = run.value("dampening", 0.0);
   s.nesterov = run.value("nesterov", false);
+  s.matrix_rate = run.value("muon_lr", s.learning_rate) / s.learning_rate;
+  s.other_rate = run.value("adam_lr", s.learning_rate) / s.learning_rate;
   s.lr_decay = run.value("lr_decay", 0.0);
   s.initial_accumulator_value = run.value("initial_accumulator_value", 0.0);
   return s;

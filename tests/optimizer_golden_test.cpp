@@ -48,10 +48,10 @@ TEST_CASE("The golden runs have every optimizer and every switch of each") {
     types.insert(options.at("type"));
     for (const auto& item : options.items()) switches.insert(item.key());
   }
-  CHECK(types == std::set<std::string>{"AdamW", "Adam", "SGD", "Adagrad", "Lion", "Lamb"});
+  CHECK(types == std::set<std::string>{"AdamW", "Adam", "SGD", "Adagrad", "Lion", "Lamb", "Muon"});
   for (const char* name :
        {"amsgrad", "bias_correction", "momentum", "dampening", "nesterov", "lr_decay", "initial_accumulator_value",
-        "max_coeff", "min_coeff", "eps_inside_sqrt", "exclude", "schedule", "clipping"}) {
+        "max_coeff", "min_coeff", "eps_inside_sqrt", "muon_lr", "adam_lr", "exclude", "schedule", "clipping"}) {
     INFO(name);
     CHECK(switches.count(name) == 1);
   }

@@ -54,7 +54,8 @@ TEST_CASE("logits of a loaded model are those of transformers to 1e-5") {
       device.reserve_workspace();
       const Layout layout(model->units(), 1);
       const auto engine = make_engine({device, communicator, layout, precision, 1, settings.zero});
-      DeviceStateStore states(*engine, {0.0F, 0.0F});
+      const auto optimizer = make_optimizer(settings.optimizer);
+      DeviceStateStore states(*engine, *optimizer);
       engine->follow(*model);
       load_weights(*engine, states, *source);
       double largest = 0.0;

@@ -42,7 +42,7 @@ TEST_CASE("A loss read a step late leaves the curve as it is: stages, ranks, acc
         settings.gradient_clipping = stage % 2 == 0 ? 0.5 : 0.0;
         require_same_curve(settings, ranks);
       }
-      for (const char* optimizer : {"SGD", "Adagrad", "Adam", "Lion", "Lamb"}) {
+      for (const char* optimizer : {"SGD", "Adagrad", "Adam", "Lion", "Lamb", "Muon"}) {
         INFO(preset << ", " << ranks << " ranks, " << optimizer);
         Settings settings = in_precision(with_batch(tiny_mlp(), 2, 1, ranks), preset);
         settings.optimizer.type = optimizer;

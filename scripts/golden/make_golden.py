@@ -9,7 +9,8 @@ Run by hand, in a virtual environment outside the repository that has torch and 
 Learning rates and momenta come from DeepSpeed's own schedulers (that one file, of an unpacked source archive of the
 package, which need not be installed). --only writes some of the files: --only optimizers --only schedules.
 
-PyTorch has neither Lion nor Lamb: their steps are written out below, as their papers have them.
+PyTorch has neither Lion nor Lamb, and its Muon computes in bfloat16: their steps are written out below, as their authors
+have them.
 
 Sequences of loss scales (loss_scales.py) are made from DeepSpeed's own class, PyTorch's GradScaler and apex's rule,
 with --deepspeed-scaler only.
@@ -93,6 +94,12 @@ OPTIMIZERS = {
                          min_coeff=0.3, exclude=["bias", "layer_norm"]),
     "lamb_inside": dict(type="Lamb", lr=1e-2, betas=[0.8, 0.9], eps=1e-3, weight_decay=0.0, bias_correction=False,
                         eps_inside_sqrt=True),
+    "muon": dict(type="Muon", lr=0.02, momentum=0.95, nesterov=True, betas=[0.9, 0.95], eps=1e-8, weight_decay=0.1),
+    "muon_rates": dict(type="Muon", lr=0.01, muon_lr=0.005, adam_lr=2e-3, momentum=0.8, nesterov=False,
+                       betas=[0.8, 0.9], eps=1e-8, weight_decay=0.0),
+    "muon_cycled": dict(type="Muon", lr=1.0, muon_lr=4.0, adam_lr=0.5, momentum=0.95, nesterov=True,
+                        betas=[0.9, 0.999], eps=1e-8, weight_decay=0.01,
+                        schedule=dict(type="OneCycle", params=CYCLE)),
 }
 
 
@@ -142,7 +149,52 @@ class Lamb(torch.optim.Optimizer):
                 w.sub_(direction * (group["lr"] * ratio))
 
 
-OWN_OPTIMIZERS = {"Lion": Lion, "Lamb": Lamb}
+class Muon(torch.optim.Optimizer):
+    """Jordan et al., Muon (2024): momentum made orthogonal by five rounds of a Newton-Schulz iteration, for matrices of
+    hidden layers; Adam for all else. DeepSpeed's muon_lr and adam_lr. PyTorch's own computes in bfloat16."""
+
+    def __init__(self, groups, foreach, muon_lr=None, adam_lr=None, **options):
+        super().__init__(groups, options)
+        lr = options["lr"]
+        self.ratios = [1.0 if rate is None else rate / lr for rate in (muon_lr, adam_lr)]
+        self.number = 0
+
+    @staticmethod
+    def orthogonal(x):
+        tall = x.shape[0] > x.shape[1]
+        x = x.T if tall else x
+        x = x / (torch.linalg.vector_norm(x) + 1e-7)
+        for _ in range(5):
+            gram = x @ x.T
+            x = 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
+        return x.T if tall else x
+
+    @torch.no_grad()
+    def step(self):
+        self.number += 1
+        for group in self.param_groups:
+            (beta1, beta2), decay = group["betas"], group["weight_decay"]
+            for w in group["params"]:
+                mean = self.state[w].setdefault("exp_avg", torch.zeros_like(w))
+                if w.hidden:
+                    # A schedule of DeepSpeed's moves the betas: the first of them stands for the momentum, too.
+                    beta = beta1 if self.scheduled else group["momentum"]
+                    mean.lerp_(w.grad, 1 - beta)
+                    update = w.grad.lerp(mean, beta) if group["nesterov"] else mean
+                    rows, columns = w.shape
+                    update = self.orthogonal(update) * max(1.0, rows / columns)**0.5
+                    lr = group["lr"] * self.ratios[0]
+                    w.mul_(1 - lr * decay).sub_(update * lr)
+                    continue
+                squares = self.state[w].setdefault("exp_avg_sq", torch.zeros_like(w))
+                mean.lerp_(w.grad, 1 - beta1)
+                squares.mul_(beta2).addcmul_(w.grad, w.grad, value=1 - beta2)
+                root = squares.sqrt() / math.sqrt(1 - beta2**self.number) + group["eps"]
+                lr = group["lr"] * self.ratios[1]
+                w.mul_(1 - lr * decay).sub_(mean / root * (lr / (1 - beta1**self.number)))
+
+
+OWN_OPTIMIZERS = {"Lion": Lion, "Lamb": Lamb, "Muon": Muon}
 
 
 class GoldenWriter:
@@ -275,6 +327,11 @@ def kind_of(name):
     return "bias" if name.endswith(".bias") else None
 
 
+def is_hidden(name, w):
+    """A matrix of a hidden layer: neither a table of embeddings nor the head."""
+    return w.dim() == 2 and not name.startswith(("wte", "wpe", "lm_head"))
+
+
 def make_optimizer(run, weights):
     own = ["type", "clipping", "exclude", "schedule"] + (["bias_correction"] if run["type"] == "Adam" else [])
     options = {key: value for key, value in run.items() if key not in own}
@@ -283,7 +340,10 @@ def make_optimizer(run, weights):
     if excluded:
         groups.append({"params": [weights[name] for name in excluded], "weight_decay": 0.0})
     make = OWN_OPTIMIZERS.get(run["type"]) or getattr(torch.optim, run["type"])
+    for name, w in weights.items():
+        w.hidden = is_hidden(name, w)
     optimizer = make(groups, foreach=False, **options)
+    optimizer.scheduled = "schedule" in run
     if run["type"] == "Adam" and not run.get("bias_correction", True):
         # PyTorch's Adam always corrects; after so many steps the corrections have become 1 exactly.
         for w in weights.values():

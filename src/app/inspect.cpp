@@ -134,7 +134,7 @@ int inspect(int argc, const char* const* argv) {
     if (tensor.name.find(pattern) == std::string::npos) continue;
     Json entry = {{"name", tensor.name}, {"shape", tensor.shape}, {"trained", tensor.trained}};
     for (const std::string& kind : kinds) {
-      if (kind != weights_kind && !tensor.trained) continue;
+      if (!checkpoint.has(kind, static_cast<int>(index))) continue;
       const TensorStatistics statistics = statistics_of(checkpoint, kind, static_cast<int>(index));
       if (json) {
         entry[kind] = json_of(statistics);

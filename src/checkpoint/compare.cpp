@@ -59,8 +59,7 @@ std::optional<TensorDifference> first_difference(const NativeCheckpoint& a, cons
     if (!b.has(kind)) continue;
     for (std::size_t index = 0; index < of_a.size(); ++index) {
       const int other = index_in_b[index];
-      const bool held = kind == weights_kind || (of_a[index].trained && of_b[static_cast<std::size_t>(other)].trained);
-      if (!held) continue;
+      if (!a.has(kind, static_cast<int>(index)) || !b.has(kind, other)) continue;
       if (auto found = difference_in(a, static_cast<int>(index), b, other, kind)) return found;
     }
   }

@@ -32,10 +32,8 @@ class StateReader {
     void* const raw = values + staging_elements;
     visit_updated_state(engine_, states_, kind, [&](const StateRun& run) {
       const int tensor = index_[static_cast<std::size_t>(run.tensor)];
-      // One that was not trained so far has no moments yet.
-      const bool is_held =
-          kind == held_weights || checkpoint_.manifest().tensors[static_cast<std::size_t>(tensor)].trained;
-      if (!is_held) return;
+      // One that was not trained so far has no moments yet, and Muon keeps fewer of some.
+      if (!checkpoint_.has(name, tensor)) return;
       auto* to = static_cast<std::byte*>(run.values.data);
       for (std::int64_t done = 0; done < run.values.count; done += staging_elements) {
         const std::int64_t count = std::min(staging_elements, run.values.count - done);
@@ -87,6 +85,26 @@ void require_same_tensors(const Layout& layout, const NativeCheckpoint& checkpoi
   throw UserError(checkpoint.directory() + " holds another model than the config describes:" + differences);
 }
 
+namespace {
+
+// Which of a moment's tensors were trained before, but without it.
+std::string tensors_without(const Layout& layout, const StateStore& states, const NativeCheckpoint& checkpoint,
+                            int moment, const std::string& name) {
+  std::string first;
+  int count = 0;
+  for (const TensorPlace& place : layout.tensors()) {
+    const int tensor = checkpoint.manifest().tensor_index(place.name);
+    const bool is_kept = is_trained(place.segment) && states.keeps(moment, place);
+    const bool was_trained = checkpoint.manifest().tensors[static_cast<std::size_t>(tensor)].trained;
+    if (!is_kept || !was_trained || checkpoint.has(name, tensor)) continue;
+    if (count++ == 0) first = place.name;
+  }
+  if (count == 0) return "";
+  return first + (count > 1 ? " and " + std::to_string(count - 1) + " more" : "");
+}
+
+}  // namespace
+
 std::vector<std::string> load_state(Engine& engine, StateStore& states, const NativeCheckpoint& checkpoint,
                                     const std::vector<std::string>& moments) {
   Communicator& communicator = engine.context().communicator;
@@ -98,7 +116,10 @@ std::vector<std::string> load_state(Engine& engine, StateStore& states, const Na
     loader.load(held_weights, weights_kind);
     for (std::size_t moment = 0; moment < moments.size(); ++moment) {
       if (checkpoint.has(moments[moment])) {
-        loader.load(static_cast<int>(moment), moments[moment]);
+        const auto kind = static_cast<int>(moment);
+        loader.load(kind, moments[moment]);
+        const std::string without = tensors_without(engine.context().layout, states, checkpoint, kind, moments[moment]);
+        if (!without.empty()) missing.push_back(moments[moment] + " of " + without);
       } else {
         missing.push_back(moments[moment]);
       }

@@ -172,6 +172,7 @@ std::vector<CheckpointTensor> tensors_of(const JsonFields& fields) {
       count *= extent;
     }
     tensor.trained = entry.boolean("trained");
+    if (!entry.is_null("moments")) tensor.moments = static_cast<int>(entry.integer("moments", 0, most_moments));
     tensors.push_back(std::move(tensor));
   }
   return tensors;
@@ -216,7 +217,7 @@ void check_coverage(const Manifest& manifest, const JsonFields& fields) {
         covered += (*next)->count;
         ++next;
       }
-      const bool belongs = kind == weights_kind || tensor.trained;
+      const bool belongs = manifest.holds(kind, index);
       if (covered != (belongs ? tensor.count() : 0)) {
         fields.fail("files", "has " + std::to_string(covered) + " elements of " + shown(tensor.name, 120) + " (" +
                                  shown(kind) + "), not " + std::to_string(belongs ? tensor.count() : 0));
@@ -264,6 +265,14 @@ std::vector<std::string> Manifest::kinds() const {
   return kinds;
 }
 
+bool Manifest::holds(std::string_view kind, std::size_t tensor) const {
+  if (kind == weights_kind) return true;
+  const auto moment = std::find(moments.begin(), moments.end(), kind) - moments.begin();
+  const CheckpointTensor& of = tensors.at(tensor);
+  const auto kept = static_cast<std::ptrdiff_t>(moments.size());
+  return of.trained && moment < std::min(kept, static_cast<std::ptrdiff_t>(of.moments.value_or(static_cast<int>(kept))));
+}
+
 std::int64_t Manifest::bytes() const {
   std::int64_t sum = tokenizer ? tokenizer->bytes : 0;
   for (const CheckpointFile& file : files) sum += file.bytes;
@@ -288,8 +297,10 @@ std::string manifest_text(const Manifest& manifest) {
   json["data_samples"] = manifest.data_samples;
   json["moments"] = manifest.moments;
   Json tensors = Json::array();
-  for (const CheckpointTensor& tensor : manifest.tensors)
+  for (const CheckpointTensor& tensor : manifest.tensors) {
     tensors.push_back({{"name", tensor.name}, {"shape", tensor.shape}, {"trained", tensor.trained}});
+    if (tensor.moments) tensors.back()["moments"] = *tensor.moments;
+  }
   json["tensors"] = std::move(tensors);
   json["tokenizer"] = nullptr;
   if (manifest.tokenizer) {

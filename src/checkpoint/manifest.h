@@ -37,7 +37,8 @@ struct CheckpointFile {
 struct CheckpointTensor {
   std::string name;
   std::vector<std::int64_t> shape;
-  bool trained = true;  // has moments
+  bool trained = true;         // has moments
+  std::optional<int> moments;  // how many of the manifest's it keeps, the first ones; without a value all
   std::int64_t count() const;
 };
 
@@ -69,6 +70,8 @@ struct Manifest {
   const CheckpointFile* find(std::string_view file) const;
   int tensor_index(std::string_view name) const;  // -1: none of that name
   std::vector<std::string> kinds() const;         // weights, then the moments
+  // Whether weights or a moment are held of a tensor, by its index.
+  bool holds(std::string_view kind, std::size_t tensor) const;
   std::int64_t bytes() const;                     // of all files
 };
 

@@ -20,6 +20,9 @@ class NativeCheckpoint {
   const std::string& directory() const { return directory_; }
   const Manifest& manifest() const { return manifest_; }
   bool has(const std::string& kind) const { return kinds_.contains(kind); }
+  bool has(const std::string& kind, int tensor) const {
+    return manifest_.holds(kind, static_cast<std::size_t>(tensor));
+  }
 
   // Elements [first, first + count) of a tensor as fp32, in its own order. RunError.
   void read(const std::string& kind, int tensor, std::int64_t first, std::int64_t count, float* out) const;

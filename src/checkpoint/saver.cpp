@@ -244,8 +244,16 @@ void Saver::write_mine(const std::string& directory, std::int64_t step, const Pr
 void Saver::commit(Manifest manifest) const {
   const std::string directory = directory_of(manifest.step);
   const Layout& layout = engine_.context().layout;
-  for (const TensorPlace& place : layout.tensors())
-    manifest.tensors.push_back({place.name, place.shape, is_trained(place.segment)});
+  const auto all = static_cast<int>(moments_.size());
+  for (const TensorPlace& place : layout.tensors()) {
+    int kept = 0;
+    while (kept < all && states_.keeps(kept, place)) ++kept;
+    CheckpointTensor& tensor = manifest.tensors.emplace_back();
+    tensor.name = place.name;
+    tensor.shape = place.shape;
+    tensor.trained = is_trained(place.segment);
+    if (tensor.trained && kept < all) tensor.moments = kept;
+  }
   manifest.moments = moments_;
   for (int rank = 0; rank < communicator().size(); ++rank) {
     const std::string path = directory + "/" + index_of(rank);

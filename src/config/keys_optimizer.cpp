@@ -11,6 +11,7 @@ void add_optimizer(std::vector<Key>& t) {
   const std::vector<std::string> sgd = {"SGD"};
   const std::vector<std::string> adagrad = {"Adagrad"};
   const std::vector<std::string> lamb = {"Lamb"};
+  const std::vector<std::string> muon = {"Muon"};
   const std::vector<std::string> dividing = {"Adam", "AdamW", "Lamb"};  // by the root of an average of squares
   const std::vector<std::string> averaging = {"Adam", "AdamW", "Lion", "Lamb"};
   const std::string one_bit = "1-bit optimizers do not work with ZeRO (nor do they in DeepSpeed): use \"AdamW\"";
@@ -19,24 +20,23 @@ void add_optimizer(std::vector<Key>& t) {
   t.push_back(used_key(section, "optimizer", "without it: AdamW with lr 3e-4"));
   t.push_back(used_key(choice, "optimizer.type", "the rule of the update")
                   .standard("AdamW")
-                  .one_of({"Adam", "AdamW", "SGD", "Adagrad", "Lion", "Lamb"})
+                  .one_of({"Adam", "AdamW", "SGD", "Adagrad", "Lion", "Lamb", "Muon"})
                   .in_any_case()
                   .refusing("OneBitAdam", one_bit)
                   .refusing("ZeroOneAdam", one_bit)
                   .refusing("OneBitLamb", one_bit)
-                  .refusing("Muon", "this version has no Muon: use \"AdamW\"")
                   .refusing("MuAdam", mu)
                   .refusing("MuAdamW", mu)
                   .refusing("MuSGD", mu)
                   .refusing("FusedAdam", implementation)
                   .refusing("CPUAdam", implementation)
                   .refusing("DeepSpeedCPUAdam", implementation)
-                  .others("this version has Adam, AdamW, SGD, Adagrad, Lion and Lamb: use \"AdamW\""));
+                  .others("this version has Adam, AdamW, SGD, Adagrad, Lion, Lamb and Muon: use \"AdamW\""));
   t.push_back(notice_key(boolean, "optimizer.legacy_fusion", "of fused LAMB", "there is one implementation of each")
                   .unless({false}));
   t.push_back(used_key(section, "optimizer.params", "depend on the type"));
   t.push_back(
-      used_key(number, "optimizer.params.lr", "learning rate; if the section lacks it 1e-3 (Adagrad: 1e-2); auto: 5e-5")
+      used_key(number, "optimizer.params.lr", "learning rate; if the section lacks it 1e-3 (Adagrad: 1e-2, Muon: 0.02); auto: 5e-5")
           .or_auto()
           .at_least(0));
   t.push_back(used_key(numbers, "optimizer.params.betas", "decay of the running averages; auto: the default")
@@ -46,11 +46,24 @@ void add_optimizer(std::vector<Key>& t) {
                   .at_least(0)
                   .below(1)
                   .only_for(averaging));
+  t.push_back(used_key(numbers, "optimizer.params.betas",
+                       "of the Adam that updates what is no matrix of a hidden layer; auto: the default")
+                  .standard({0.9, 0.95})
+                  .or_auto()
+                  .length(2, 2)
+                  .at_least(0)
+                  .below(1)
+                  .only_for(muon));
   t.push_back(used_key(number, "optimizer.params.eps", "added to the root of the second average; auto: the default")
                   .standard(1e-8)
                   .or_auto()
                   .above(0)
                   .only_for(dividing));
+  t.push_back(used_key(number, "optimizer.params.eps", "of that Adam; auto: the default")
+                  .standard(1e-10)
+                  .or_auto()
+                  .above(0)
+                  .only_for(muon));
   t.push_back(used_key(number, "optimizer.params.eps", "added to the root of the sum of squares; auto: the default")
                   .standard(1e-10)
                   .or_auto()
@@ -68,7 +81,7 @@ void add_optimizer(std::vector<Key>& t) {
                   .one_of({"bias", "layer_norm"}));
   t.push_back(used_key(boolean, "optimizer.params.adam_w_mode", "true: decoupled weight decay, even for type Adam")
                   .standard(true)
-                  .only_for(adam));
+                  .only_for({"Adam", "AdamW", "Muon"}));
   t.push_back(
       used_key(boolean, "optimizer.params.bias_correction", "divides the averages by 1 - beta^t, as they start from 0")
           .standard(true)
@@ -92,6 +105,12 @@ void add_optimizer(std::vector<Key>& t) {
                   .at_least(0)
                   .below(1)
                   .only_for(sgd));
+  t.push_back(used_key(number, "optimizer.params.momentum",
+                       "of the matrices of hidden layers: the share that a running average keeps")
+                  .standard(0.95)
+                  .at_least(0)
+                  .below(1)
+                  .only_for(muon));
   t.push_back(used_key(number, "optimizer.params.dampening", "of the gradient that enters the momentum")
                   .standard(0.0)
                   .at_least(0)
@@ -100,6 +119,25 @@ void add_optimizer(std::vector<Key>& t) {
   t.push_back(used_key(boolean, "optimizer.params.nesterov", "looks ahead; needs momentum and no dampening")
                   .standard(false)
                   .only_for(sgd));
+  t.push_back(used_key(boolean, "optimizer.params.nesterov", "looks ahead (not in DeepSpeed, which always does)")
+                  .standard(true)
+                  .only_for(muon));
+  t.push_back(used_key(number, "optimizer.params.muon_lr",
+                       "learning rate of the matrices of hidden layers in place of lr; a schedule moves it with lr")
+                  .at_least(0)
+                  .only_for(muon));
+  t.push_back(used_key(number, "optimizer.params.adam_lr",
+                       "learning rate of all else in place of lr (3e-4 where that is not given either); a schedule moves it with lr")
+                  .at_least(0)
+                  .only_for(muon));
+  t.push_back(notice_key(choice, "optimizer.params.ns_method", "how the Newton-Schulz iteration is computed",
+                         "it is computed as published, in fp32, whichever is named")
+                  .one_of({"gram", "standard"})
+                  .only_for(muon));
+  t.push_back(refused_key(boolean, "optimizer.params.per_head_muon", "makes each head's part of a matrix orthogonal",
+                          "a matrix is made orthogonal as a whole here: set it to false or remove it")
+                  .unless({false})
+                  .only_for(muon));
   t.push_back(used_key(number, "optimizer.params.lr_decay", "update t has the rate lr / (1 + (t - 1) lr_decay)")
                   .standard(0.0)
                   .at_least(0)
@@ -171,7 +209,7 @@ void add_strangers(std::vector<Key>& t) {
   t.push_back(refused_key(anything, "optimizer.params.lr_decay", of_others,
                           "only Adagrad slows down by itself: use a scheduler, as WarmupDecayLR")
                   .unless({0.0})
-                  .only_for({"Adam", "AdamW", "SGD", "Lion", "Lamb"}));
+                  .only_for({"Adam", "AdamW", "SGD", "Lion", "Lamb", "Muon"}));
 }
 
 }  // namespace

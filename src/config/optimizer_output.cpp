@@ -30,6 +30,16 @@ OptimizerSettings Resolver::optimizer_settings() const {
   optimizer.beta1 = betas[0];
   optimizer.beta2 = betas[1];
   if (optimizer.type == "Lion") return optimizer;
+  if (optimizer.type == "Muon") {
+    optimizer.momentum = get<double>(params + "momentum");
+    optimizer.nesterov = get<bool>(params + "nesterov");
+    optimizer.decoupled_decay = get<bool>(params + "adam_w_mode");
+    if (optimizer.learning_rate > 0.0) {
+      optimizer.matrix_rate = get<double>(params + "muon_lr") / optimizer.learning_rate;
+      optimizer.other_rate = get<double>(params + "adam_lr") / optimizer.learning_rate;
+    }
+    return optimizer;
+  }
   optimizer.bias_correction = get<bool>(params + "bias_correction");
   if (optimizer.type == "Lamb") {
     optimizer.max_coeff = get<double>(params + "max_coeff");

@@ -144,10 +144,11 @@ void Resolver::resolve_cycle_momentum() {
     }
     return;
   }
-  if (sgd) {
+  if (sgd || is("optimizer.type", "Muon")) {
     notice("optimizer.params.momentum",
            "OneCycle moves it (DeepSpeed moves only Adam's betas); \"cycle_momentum\": false leaves it as it is");
-  } else if (differs_from_default("optimizer.params.betas")) {
+  }
+  if (!sgd && differs_from_default("optimizer.params.betas")) {
     notice(
         "optimizer.params.betas",
         "have no effect: OneCycle moves the first and sets the second to 0.99; \"cycle_momentum\": false leaves them");

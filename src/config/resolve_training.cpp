@@ -8,17 +8,18 @@ void Resolver::resolve_optimizer() {
   const bool has_section = section != nullptr && section->is_object();
   const std::string lr = "optimizer.params.lr";
   set_auto(lr, 5e-5);
-  set_auto("optimizer.params.betas", Json::array({0.9, 0.999}));
   const bool adagrad = is("optimizer.type", "Adagrad");
-  set_auto("optimizer.params.eps", adagrad ? 1e-10 : 1e-8);
+  const bool muon = is("optimizer.type", "Muon");
+  set_auto("optimizer.params.betas", Json::array({0.9, muon ? 0.95 : 0.999}));
+  set_auto("optimizer.params.eps", adagrad || muon ? 1e-10 : 1e-8);
   set_auto("optimizer.params.weight_decay", 0.0);
   if (!checked_.selected.contains("optimizer.type")) return;
   if (!has_section) {
     values_[lr] = 3e-4;
     notice("optimizer", "none given, so AdamW with lr 3e-4");
   } else if (!given(lr) && !checked_.wrong.contains(lr)) {
-    values_[lr] = adagrad ? 1e-2 : 1e-3;
-    notice(lr, adagrad ? "1e-2 by default" : "1e-3 by default");
+    values_[lr] = muon ? 0.02 : adagrad ? 1e-2 : 1e-3;
+    notice(lr, muon ? "0.02 by default" : adagrad ? "1e-2 by default" : "1e-3 by default");
   }
   if (has_section && !given("optimizer.type")) notice("optimizer.type", "AdamW by default");
   const bool schedule_sets_rate =
@@ -40,7 +41,23 @@ void Resolver::resolve_optimizer() {
     problem(least, "found " + shown(least) + ", above max_coeff " + shown(most) + ": lower it");
   }
   resolve_momentum();
+  resolve_rates_of_muon();
   resolve_excluded_decay();
+}
+
+void Resolver::resolve_rates_of_muon() {
+  const std::string lr = "optimizer.params.lr";
+  if (!is("optimizer.type", "Muon") || !known({lr.c_str()})) return;
+  for (const std::string path : {"optimizer.params.muon_lr", "optimizer.params.adam_lr"}) {
+    if (checked_.wrong.contains(path)) continue;
+    if (!given(path)) {
+      const bool of_others = path == "optimizer.params.adam_lr" && !given(lr);
+      values_[path] = of_others ? Json(3e-4) : values_[lr];
+      if (of_others) notice(path, "3e-4 by default");
+    } else if (get<double>(lr) == 0.0 && get<double>(path) > 0.0) {
+      problem(path, "found " + shown(path) + " beside lr 0, of which a schedule makes both rates: give lr above 0");
+    }
+  }
 }
 
 void Resolver::resolve_momentum() {

@@ -78,17 +78,17 @@ struct BatchSettings {
 };
 
 struct OptimizerSettings {
-  std::string type = "AdamW";  // Adam, AdamW, SGD, Adagrad, Lion, Lamb
+  std::string type = "AdamW";  // Adam, AdamW, SGD, Adagrad, Lion, Lamb, Muon
   double learning_rate = 3e-4;
   double weight_decay = 0.0;
   bool decay_biases = true, decay_norms = true;  // whether weight_decay applies to them
-  double epsilon = 1e-8;                         // Adam, Adagrad, Lamb
-  double beta1 = 0.9, beta2 = 0.999;             // Adam, Lion, Lamb
+  double epsilon = 1e-8;                         // Adam, Adagrad, Lamb; Muon's Adam
+  double beta1 = 0.9, beta2 = 0.999;             // Adam, Lion, Lamb; Muon's Adam
   bool bias_correction = true;                   // Adam, Lamb
   // Adam
   bool decoupled_decay = true;  // adam_w_mode; AdamW
   bool amsgrad = false;
-  // SGD
+  // SGD; Muon but for dampening
   double momentum = 0.0, dampening = 0.0;
   bool nesterov = false;
   // Adagrad
@@ -96,6 +96,8 @@ struct OptimizerSettings {
   // Lamb
   double max_coeff = 10.0, min_coeff = 0.01;
   bool epsilon_inside_root = false;
+  // Muon: times the learning rate is the rate of the matrices that it updates whole, and of all else
+  double matrix_rate = 1.0, other_rate = 1.0;
 };
 
 struct SchedulerSettings {

@@ -12,13 +12,19 @@ class UnitBuilder {
  public:
   UnitBuilder(std::string name, bool biases) : biases_(biases) { unit_.name = std::move(name); }
 
-  int matrix(const std::string& name, std::int64_t rows, std::int64_t columns, double deviation) {
+  // Tables of embeddings, and the head.
+  int table(const std::string& name, std::int64_t rows, std::int64_t columns, double deviation) {
     return add({name,
                 {rows, columns},
                 Segment::matrices,
                 Distribution::normal,
                 static_cast<float>(deviation),
                 TensorKind::matrix});
+  }
+  int matrix(const std::string& name, std::int64_t outputs, std::int64_t inputs, double deviation) {
+    const int index = table(name, outputs, inputs, deviation);
+    unit_.tensors.back().hidden = true;
+    return index;
   }
   int norm_weight(const std::string& name, std::int64_t count) {
     return add({name, {count}, Segment::vectors, Distribution::constant, 1.0F, TensorKind::norm});
@@ -57,8 +63,8 @@ GptUnits gpt_units(const GptSettings& settings) {
     gpt.final_norm_bias = builder.norm_bias("ln_f.bias", C);
   };
   UnitBuilder embedding("embedding", settings.bias);
-  gpt.token_table = embedding.matrix("wte.weight", V, C, deviation);
-  gpt.position_table = embedding.matrix("wpe.weight", settings.n_positions, C, deviation);
+  gpt.token_table = embedding.table("wte.weight", V, C, deviation);
+  gpt.position_table = embedding.table("wpe.weight", settings.n_positions, C, deviation);
   if (tied) add_final_norm(embedding);
   gpt.units.push_back(embedding.take());
   gpt.units.back().spans_pass = tied;
@@ -84,7 +90,7 @@ GptUnits gpt_units(const GptSettings& settings) {
   gpt.head_weight = gpt.token_table;
   if (!tied) {
     UnitBuilder head("head", settings.bias);
-    gpt.head_weight = head.matrix("lm_head.weight", V, C, deviation);
+    gpt.head_weight = head.table("lm_head.weight", V, C, deviation);
     add_final_norm(head);
     gpt.units.push_back(head.take());
     gpt.head_unit = static_cast<int>(gpt.units.size()) - 1;

@@ -19,6 +19,7 @@ std::vector<UnitSpec> mlp_units(const MlpSettings& settings) {
     UnitSpec unit{
         prefix,
         {{prefix + ".weight", {outputs, inputs}, Segment::matrices, Distribution::uniform, bound, TensorKind::matrix}}};
+    unit.tensors.back().hidden = true;
     if (settings.bias) {
       unit.tensors.push_back(
           {prefix + ".bias", {outputs}, Segment::vectors, Distribution::uniform, bound, TensorKind::bias});

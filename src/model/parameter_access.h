@@ -38,6 +38,7 @@ struct TensorSpec {
   Distribution initial = Distribution::constant;
   float initial_scale = 0.0F;
   TensorKind kind = TensorKind::matrix;
+  bool hidden = false;  // a matrix [outputs, inputs] of a hidden layer, neither a table nor the head: what Muon updates
 
   std::int64_t count() const {
     std::int64_t product = 1;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/errors.h"
+#include "optim/muon.h"
 
 namespace zt {
 
@@ -252,8 +253,9 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerSettings& settings) {
   if (settings.type == "Adagrad") return std::make_unique<Adagrad>(settings);
   if (settings.type == "Lion") return std::make_unique<Lion>(settings);
   if (settings.type == "Lamb") return std::make_unique<Lamb>(settings);
+  if (settings.type == "Muon") return make_muon(settings);
   throw UserError("optimizer.type \"" + settings.type +
-                  "\": use \"AdamW\", \"Adam\", \"SGD\", \"Adagrad\", \"Lion\" or \"Lamb\"");
+                  "\": use \"AdamW\", \"Adam\", \"SGD\", \"Adagrad\", \"Lion\", \"Lamb\" or \"Muon\"");
 }
 
 }  // namespace zt

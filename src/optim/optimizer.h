@@ -1,5 +1,6 @@
 // Optimizers over pieces of tensors. A step has two phases: statistics (sums over whole tensors, agreed between
-// ranks, for the optimizers that need them: LAMB) and apply, piece by piece.
+// ranks, for the optimizers that need them: LAMB) and apply, piece by piece. Between the two come the matrices of hidden
+// layers that an optimizer needs whole (Muon: MatrixRule).
 #pragma once
 
 #include <array>
@@ -20,6 +21,7 @@ struct OptimizerPiece {
   int tensor = 0;           // index in the layout
   std::int64_t offset = 0;  // of the first element within the tensor
   bool decay = true;        // weight decay applies
+  bool whole = false;       // of a matrix that the optimizer's MatrixRule updates
   TensorView master;        // what is updated
   ConstTensorView gradient;
   TensorView published;  // the 16-bit parameters computed with; empty if the master is what is computed with
@@ -31,6 +33,29 @@ struct OptimizerStep {
   ScheduledValues scheduled;                 // learning rate, and what else the schedule sets
   float factor = 1.0F;                       // multiplies gradients: unscaling and clipping
   const UpdateDecision* decision = nullptr;  // in the device's memory: decides instead (device/operations.h)
+};
+
+struct MatrixShape {
+  std::int64_t rows = 0, columns = 0;  // outputs, inputs
+};
+
+// What an optimizer does with the trained matrices of hidden layers if it needs each of them whole. Every step, of each
+// matrix: directions() of the pieces that a rank updates; the directions of all pieces, brought together in order, to
+// one rank (any one: it finds the same bits), which calls orthogonalize(); apply(), with what came out, of the pieces
+// again.
+class MatrixRule {
+ public:
+  virtual ~MatrixRule() = default;
+  // How many of the optimizer's moments such a matrix keeps: the first ones.
+  virtual int moments() const = 0;
+  // Once, before the first step, with the shapes of all that this rank will orthogonalize: memory for its work.
+  virtual void prepare(Device& device, std::span<const MatrixShape> shapes) = 0;
+  // Moves the piece's moments; direction: fp32, as many elements as the piece.
+  virtual void direction(Device& device, const OptimizerPiece& piece, TensorView direction,
+                         const OptimizerStep& step) = 0;
+  virtual void orthogonalize(Device& device, TensorView matrix, const MatrixShape& shape) = 0;  // fp32, in place
+  virtual void apply(Device& device, const OptimizerPiece& piece, ConstTensorView direction, const MatrixShape& shape,
+                     const OptimizerStep& step) = 0;
 };
 
 class Optimizer {
@@ -52,6 +77,11 @@ class Optimizer {
   virtual void statistics(Device& device, std::span<const OptimizerPiece> pieces, const OptimizerStep& step);
   virtual void use_statistics(Device& device);
 
+  // Null: all is updated piece by piece.
+  virtual MatrixRule* matrix_rule() { return nullptr; }
+  const MatrixRule* matrix_rule() const { return const_cast<Optimizer*>(this)->matrix_rule(); }
+
+  // Of pieces of matrices that matrix_rule() updates there are none.
   virtual void apply(Device& device, std::span<const OptimizerPiece> pieces, const OptimizerStep& step) = 0;
 
   // For the caller's pieces: memory that is taken in the first step and kept.

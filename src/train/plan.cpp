@@ -25,8 +25,9 @@ std::int64_t Plan::total() const { return std::accumulate(memory.begin(), memory
 namespace {
 
 // What the operations of a step say of it.
-void count_operations(const std::vector<Operation>& operations, Plan& plan) {
-  for (const Operation& operation : operations) {
+void count_operations(const CountingDevice& device, Plan& plan) {
+  for (const Operation& operation : device.operations_of(Activity::finish)) plan.update_flops += product_flops(operation);
+  for (const Operation& operation : device.operations()) {
     plan.step_flops += product_flops(operation);
     if (const auto* const loss = std::get_if<CrossEntropy>(&operation); loss != nullptr)
       plan.logits = std::max(plan.logits, loss->logits.bytes());
@@ -61,7 +62,7 @@ Plan count_step(const Settings& settings, int rank, int ranks, int ranks_on_node
   session.train_step();
   plan.elements_applied = sent();
   plan.sent = communicator.counts().training;
-  count_operations(device.operations(), plan);
+  count_operations(device, plan);
   plan.model_flops = session.model().flops_per_row() * static_cast<double>(settings.batch.micro) *
                      static_cast<double>(settings.batch.accumulation);
   plan.updated = updated_elements(session.engine());
@@ -69,7 +70,8 @@ Plan count_step(const Settings& settings, int rank, int ranks, int ranks_on_node
   communicator.set_purpose(Purpose::training);
   for (int unit = 0; unit < static_cast<int>(session.layout().units().size()); ++unit)
     session.engine().publish(unit, Changed::trained);
-  plan.elements_skipped = plan.elements_applied - (sent() - plan.elements_applied);
+  plan.elements_skipped = plan.elements_applied - (sent() - plan.elements_applied) -
+                          plan.sent.at(static_cast<std::size_t>(CollectiveKind::all_to_all)).elements;
   if (settings.training.eval_interval > 0) session.evaluate();
   if (settings.model.type == "gpt" && !settings.training.sample_prompt.empty()) session.rehearse_next_token();
   session.weights_checksum();
@@ -83,7 +85,10 @@ Plan count_step(const Settings& settings, int rank, int ranks, int ranks_on_node
   plan.by_segment = session.layout().parameters_by_segment();
   plan.formula_bytes =
       formula_bytes_per_parameter(plan.stage, ranks, session.precision(), settings.batch.accumulation,
-                                  session.optimizer().moments(), plan.by_segment, settings.training.accumulation_order);
+                                  moments_per_parameter(session.optimizer(), session.layout()), plan.by_segment,
+                                  settings.training.accumulation_order);
+  if (session.optimizer().matrix_rule() != nullptr)
+    plan.matrix_elements = matrix_elements_per_parameter(plan.stage, session.layout());
   plan.operations = device.operations();
   return plan;
 }
@@ -119,7 +124,8 @@ Plan make_plan(const Settings& settings, int rank, int ranks, int ranks_on_node,
     plan.model_flops += static_cast<double>(more) * (plan.model_flops - before.model_flops);
   }
   plan.paper_elements = paper_elements_per_parameter(plan.stage, ranks, accumulation, plan.by_segment,
-                                                     settings.training.accumulation_order);
+                                                     settings.training.accumulation_order) +
+                        plan.matrix_elements;
   return plan;
 }
 

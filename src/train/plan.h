@@ -27,9 +27,11 @@ struct Plan {
   std::int64_t elements_applied = 0;  // sent by one rank in a step whose update is applied
   std::int64_t elements_skipped = 0;  // in a step that is skipped, and in a pass that is run again
   double paper_elements = 0.0;        // per parameter and step
+  double matrix_elements = 0.0;       // of these: what matrices that the optimizer updates whole add (Muon)
   std::array<CollectiveCount, collective_kind_count> sent{};  // by one rank in a step whose update is applied
   std::int64_t logits = 0;   // bytes of those of classes and tokens that exist at a time: part of the activations
   double step_flops = 0.0;   // of one rank's products in a step, those of recomputed blocks included
+  double update_flops = 0.0;  // of these: the optimizer's (Muon)
   double model_flops = 0.0;  // of one rank in a step, by the rule of docs: no recomputation
   std::int64_t updated = 0;  // elements that one rank's optimizer updates, padding included
   int units = 0;             // of the model: what is gathered and reduced together

@@ -57,7 +57,8 @@ Session::Session(const Settings& settings, Device& device, Communicator& communi
       engine_(make_engine({device, communicator, *layout_, precision_, settings.batch.accumulation, settings.zero,
                            order_in_effect(settings)})),
       optimizer_(make_optimizer(settings.optimizer)),
-      states_(std::make_unique<DeviceStateStore>(*engine_, optimizer_->initial_moments())),
+      matrices_(make_whole_matrices(*engine_, *optimizer_)),
+      states_(std::make_unique<DeviceStateStore>(*engine_, *optimizer_)),
       gate_(make_gate(settings)),
       sums_(std::make_unique<StepSums>(device)),
       checksum_(device.allocate(sizeof(std::uint64_t), MemoryCategory::workspace, "checksum")),
@@ -214,7 +215,8 @@ FinishContext Session::finish_context() {
           static_cast<double>(settings_.batch.micro_batches()) / predivision(settings_),
           static_cast<double>(losses_per_step()),
           settings_.optimizer.decay_biases,
-          settings_.optimizer.decay_norms};
+          settings_.optimizer.decay_norms,
+          matrices_.get()};
 }
 
 ScheduledValues Session::scheduled() const {

@@ -31,6 +31,7 @@
 #include "zero/finish_step.h"
 #include "zero/layout.h"
 #include "zero/state_store.h"
+#include "zero/whole_matrices.h"
 
 namespace zt {
 
@@ -161,6 +162,7 @@ class Session {
   std::unique_ptr<Layout> layout_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<WholeMatrices> matrices_;  // null: the optimizer needs none whole
   std::unique_ptr<StateStore> states_;
   UpdateGate gate_;
   std::unique_ptr<StepSums> sums_;

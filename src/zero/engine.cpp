@@ -103,7 +103,7 @@ std::unique_ptr<Engine> make_engine(const EngineContext& context) {
 namespace {
 
 double bytes_of_trained(int stage, double n, DType parameter_format, DType gradient_format, DType sum_format,
-                        DType master_format, DType moment_format, std::int64_t accumulation, int moments,
+                        DType master_format, DType moment_format, std::int64_t accumulation, double moments,
                         AccumulationOrder order) {
   const auto bytes = [](DType type) { return static_cast<double>(size_of(type)); };
   const double parameter = bytes(parameter_format);
@@ -136,7 +136,7 @@ double trained_share(const ParametersBySegment& parameters) {
 }  // namespace
 
 double formula_bytes_per_parameter(int stage, int ranks, const Precision& precision, std::int64_t accumulation,
-                                   int optimizer_moments, const ParametersBySegment& parameters,
+                                   const MomentsPerParameter& moments, const ParametersBySegment& parameters,
                                    AccumulationOrder order) {
   const double n = ranks;
   order = order_in_effect(order, stage, accumulation);
@@ -146,7 +146,7 @@ double formula_bytes_per_parameter(int stage, int ranks, const Precision& precis
     if (!is_trained(segment)) return static_cast<double>(size_of(at_rest)) / (stage == 3 ? n : 1.0);
     return bytes_of_trained(stage, n, at_rest, gradient_formats(precision).at(index),
                             accumulator_formats(precision).at(index), precision.master,
-                            moment_formats(precision).at(index), accumulation, optimizer_moments, order);
+                            moment_formats(precision).at(index), accumulation, moments.of(segment), order);
   };
   // As differences from the matrices' bytes, so that the mean of equal ones is exact.
   const double of_matrices = bytes_in(Segment::matrices);
@@ -158,6 +158,15 @@ double formula_bytes_per_parameter(int stage, int ranks, const Precision& precis
     count += here;
   }
   return of_matrices + more / count;
+}
+
+double matrix_elements_per_parameter(int stage, const Layout& layout) {
+  if (stage == 0) return 0.0;
+  std::int64_t elements = 0;
+  for (const TensorPlace& tensor : layout.tensors()) elements += updates_whole(tensor) ? tensor.count : 0;
+  const double share = static_cast<double>(elements) / static_cast<double>(layout.parameters());
+  const double ranks = layout.ranks();
+  return 2.0 * share / ranks * ((ranks - 1.0) / ranks);
 }
 
 double paper_elements_per_parameter(int stage, int ranks, std::int64_t accumulation,

@@ -121,13 +121,28 @@ std::unique_ptr<Engine> make_stage2(const EngineContext& context);
 std::unique_ptr<Engine> make_stage3(const EngineContext& context);
 std::unique_ptr<Engine> make_engine(const EngineContext& context);  // by context.zero.stage
 
+// Averages that the optimizer keeps of a parameter (Adam 2, SGD with momentum 1), by segment.
+class MomentsPerParameter {
+ public:
+  MomentsPerParameter(double everywhere) {  // NOLINT(google-explicit-constructor): a number where it is one
+    by_segment_.fill(everywhere);
+  }
+  double& of(Segment segment) { return by_segment_.at(static_cast<std::size_t>(segment)); }
+  double of(Segment segment) const { return by_segment_.at(static_cast<std::size_t>(segment)); }
+
+ private:
+  std::array<double, segment_count> by_segment_{};
+};
+
 // The paper's numbers (docs/zero.md): bytes of model states per parameter, elements sent by a rank per parameter and
-// step. optimizer_moments: averages that the optimizer keeps (Adam 2, SGD with momentum 1). `parameters`: how many of
-// the model's there are by segment, for models in which they are held differently; {1}: all as trained matrices.
-// `order`: as asked for.
+// step. `parameters`: how many of the model's there are by segment, for models in which they are held differently; {1}:
+// all as trained matrices. `order`: as asked for.
 double formula_bytes_per_parameter(int stage, int ranks, const Precision& precision, std::int64_t accumulation,
-                                   int optimizer_moments, const ParametersBySegment& parameters = {1},
+                                   const MomentsPerParameter& moments, const ParametersBySegment& parameters = {1},
                                    AccumulationOrder order = AccumulationOrder::global);
+// The elements that an optimizer's matrices of hidden layers add to it, which at stages 1 to 3 go to a rank and back
+// (whole_matrices.h): the mean over the ranks, per parameter of the model.
+double matrix_elements_per_parameter(int stage, const Layout& layout);
 double paper_elements_per_parameter(int stage, int ranks, std::int64_t accumulation,
                                     const ParametersBySegment& parameters = {1},
                                     AccumulationOrder order = AccumulationOrder::global);

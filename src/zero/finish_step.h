@@ -13,6 +13,8 @@
 
 namespace zt {
 
+class WholeMatrices;
+
 // What all ranks know of a step after one all-reduce of integers, equal on all to the bit.
 struct Agreement {
   double loss_sum = 0.0;  // over all rows that count
@@ -71,9 +73,11 @@ struct FinishContext {
                                                  // less what each was divided by before
   double losses = 1.0;                           // V: the sum of losses is over so many
   bool decay_biases = true, decay_norms = true;  // whether the optimizer's weight decay applies to them
+  WholeMatrices* matrices = nullptr;             // where the optimizer has a rule for them
 };
 
-// Once, before the first step: the memory of an optimizer that needs sums over whole tensors.
+// Once, before the first step: the memory of an optimizer that needs sums over whole tensors. (What it needs for whole
+// matrices: whole_matrices.h.)
 void prepare_optimizer(Engine& engine, Optimizer& optimizer);
 
 // `applied`: steps applied before this one; `scheduled`: for this one; `vote`: summed over ranks (Agreement).

@@ -1,5 +1,7 @@
 #include "zero/held_state.h"
 
+#include <algorithm>
+
 #include "zero/step_parts.h"
 
 namespace zt {
@@ -10,7 +12,12 @@ enum class Share : std::uint8_t { owned, updated };
 
 void visit_state(Engine& engine, StateStore& states, int kind, Share share, const VisitState& visit) {
   const Layout& layout = engine.context().layout;
+  const auto is_held = [&](int tensor) {
+    return kind == held_weights || states.keeps(kind, layout.tensor(tensor));
+  };
   const auto visit_segment = [&](int unit, Segment segment) {
+    const std::vector<int>& tensors = layout.unit(unit).segment(segment).tensors;
+    if (std::none_of(tensors.begin(), tensors.end(), is_held)) return;
     const auto [held_begin, held_end] = engine.updated_range(unit, segment);
     const auto [begin, end] =
         share == Share::owned ? engine.slice_range(unit, segment) : std::pair(held_begin, held_end);
@@ -22,6 +29,7 @@ void visit_state(Engine& engine, StateStore& states, int kind, Share share, cons
     if (!held) held = engine.resting_parameters(unit, segment);
     const std::int64_t skipped = begin - held_begin;
     layout.for_each_piece(unit, segment, begin, end, [&](const Piece& piece) {
+      if (!is_held(piece.tensor)) return;
       visit({piece.tensor, piece.tensor_offset, held.part(skipped + piece.offset, piece.count)});
     });
     if (is_trained(segment)) states.give_back(unit, segment);

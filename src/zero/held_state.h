@@ -20,7 +20,7 @@ struct StateRun {
 using VisitState = std::function<void(const StateRun&)>;
 
 // What this rank alone answers for: its slice of everything, at every stage. Over all ranks every element of the model
-// is visited once (of moments: of trained tensors).
+// is visited once (of moments: of the trained tensors that keep them).
 void visit_owned_state(Engine& engine, StateStore& states, int kind, const VisitState& visit);
 
 // What this rank updates, which at stage 0 is everything: all that must be set for the rank to hold another state. Once

@@ -37,7 +37,7 @@ Layout::Layout(const std::vector<UnitSpec>& units, int ranks) : ranks_(ranks) {
       SegmentLayout& segment = unit.segments.at(static_cast<std::size_t>(tensor.segment));
       const int tensor_index = static_cast<int>(tensors_.size());
       tensors_.push_back({tensor.name, tensor.shape, tensor.count(), segment.elements, unit_index, tensor.segment,
-                          tensor.initial, tensor.initial_scale, tensor.kind});
+                          tensor.initial, tensor.initial_scale, tensor.kind, tensor.hidden});
       segment.elements = round_up(segment.elements + tensor.count(), layout_alignment);
       segment.used += tensor.count();
       segment.tensors.push_back(tensor_index);

@@ -29,7 +29,11 @@ struct TensorPlace {
   Distribution initial = Distribution::constant;
   float initial_scale = 0.0F;
   TensorKind kind = TensorKind::matrix;
+  bool hidden = false;  // TensorSpec's
 };
+
+// Whether an optimizer that has a rule for the matrices of hidden layers updates this one by it.
+inline bool updates_whole(const TensorPlace& tensor) { return tensor.hidden && is_trained(tensor.segment); }
 
 struct SegmentLayout {
   std::int64_t elements = 0;  // padded: a multiple of 128 N; 0 if the unit has no such tensors

@@ -5,6 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "zero/whole_matrices.h"
+
 namespace zt {
 
 void add_squares_of_slices(Engine& engine, StepSums& sums) {
@@ -28,9 +30,10 @@ bool decays(const FinishContext& context, TensorKind kind) {
   return true;
 }
 
-// What the optimizer sees of one segment, in memory that is kept from step to step.
-const std::vector<OptimizerPiece>& pieces_of(const FinishContext& context, const BorrowedState& state, int unit,
-                                             Segment segment) {
+}  // namespace
+
+std::vector<OptimizerPiece>& pieces_of(const FinishContext& context, const BorrowedState& state, int unit,
+                                       Segment segment) {
   Engine& engine = context.engine;
   const Layout& layout = engine.context().layout;
   const auto [begin, end] = engine.updated_range(unit, segment);
@@ -38,9 +41,11 @@ const std::vector<OptimizerPiece>& pieces_of(const FinishContext& context, const
   const ConstTensorView gradients = engine.summed_gradients(unit, segment);
   std::vector<OptimizerPiece>& pieces = context.optimizer.piece_memory();
   pieces.clear();
+  const bool has_rule = context.optimizer.matrix_rule() != nullptr;
   layout.for_each_piece(unit, segment, begin, end, [&](const Piece& place) {
     OptimizerPiece piece;
     piece.decay = decays(context, layout.tensor(place.tensor).kind);
+    piece.whole = has_rule && updates_whole(layout.tensor(place.tensor));
     piece.tensor = place.tensor;
     piece.offset = place.tensor_offset;
     piece.master = (state.master ? state.master : resting).part(place.offset, place.count);
@@ -53,6 +58,8 @@ const std::vector<OptimizerPiece>& pieces_of(const FinishContext& context, const
   });
   return pieces;
 }
+
+namespace {
 
 // What the optimizer must know of whole tensors before it moves any. Exact sums: they do not depend on how the tensors
 // are cut, so at stage 0, where every rank has them whole, nothing is sent.
@@ -94,13 +101,14 @@ void update_and_publish(FinishContext& context, const OptimizerStep& step) {
   const Layout& layout = engine.context().layout;
   Device& device = engine.context().device;
   take_statistics(context, step);
+  if (context.matrices != nullptr) context.matrices->update(context, step);
   for (int unit = 0; unit < static_cast<int>(layout.units().size()); ++unit) {
     {
       const ActivitySpan span(device, Activity::update, unit);
       for (const Segment segment : trained_segments) {
         if (layout.unit(unit).segment(segment).elements == 0) continue;
-        const std::vector<OptimizerPiece>& pieces =
-            pieces_of(context, context.states.borrow(unit, segment), unit, segment);
+        std::vector<OptimizerPiece>& pieces = pieces_of(context, context.states.borrow(unit, segment), unit, segment);
+        std::erase_if(pieces, [](const OptimizerPiece& piece) { return piece.whole; });
         context.optimizer.apply(device, pieces, step);
         context.states.give_back(unit, segment);
       }

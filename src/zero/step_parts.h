@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "zero/finish_step.h"
 
@@ -16,6 +17,10 @@ void for_each_segment(const Layout& layout, std::span<const Segment> segments, F
     }
   }
 }
+
+// What the optimizer sees of one segment, in memory that is kept from step to step: until the next call.
+std::vector<OptimizerPiece>& pieces_of(const FinishContext& context, const BorrowedState& state, int unit,
+                                       Segment segment);
 
 // Adds the squares of this rank's slices of the summed gradients to the sums.
 void add_squares_of_slices(Engine& engine, StepSums& sums);

@@ -1,5 +1,6 @@
 #include "device/counting/counting_device.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace zt {
@@ -33,5 +34,24 @@ void CountingDevice::reserve_workspace() {
 }
 
 void CountingDevice::run(Stream /*stream*/, const Operation& operation) { operations_.push_back(operation); }
+
+void CountingDevice::begin_activity(Activity activity, std::int64_t /*number*/) {
+  spans_.push_back({activity, operations_.size(), operations_.size()});
+}
+
+void CountingDevice::end_activity(Activity activity, std::int64_t /*number*/) {
+  const auto span = std::find_if(spans_.rbegin(), spans_.rend(), [&](const Span& it) { return it.activity == activity; });
+  if (span != spans_.rend()) span->end = operations_.size();
+}
+
+std::vector<Operation> CountingDevice::operations_of(Activity activity) const {
+  std::vector<Operation> found;
+  for (const Span& span : spans_) {
+    if (span.activity != activity) continue;
+    const auto at = [&](std::size_t index) { return operations_.begin() + static_cast<std::ptrdiff_t>(index); };
+    found.insert(found.end(), at(span.begin), at(span.end));
+  }
+  return found;
+}
 
 }  // namespace zt

@@ -30,17 +30,26 @@ class CountingDevice final : public Device {
   TimeMark mark(Stream) override { return {}; }
   double seconds_between(TimeMark, TimeMark) override { return 0.0; }
   double seconds_after(TimeMark, TimeMark) override { return 0.0; }
+  void begin_activity(Activity activity, std::int64_t number) override;
+  void end_activity(Activity activity, std::int64_t number) override;
   bool computes() const override { return false; }
   std::string description() const override { return description_; }
 
   // Every operation that was run, in order. Their addresses mean nothing.
   const std::vector<Operation>& operations() const { return operations_; }
+  // Those that were run for this, in order.
+  std::vector<Operation> operations_of(Activity activity) const;
 
  private:
   Scratch scratch_;
   std::string description_;
   MemoryLedger ledger_;
   std::vector<Operation> operations_;
+  struct Span {
+    Activity activity;
+    std::size_t begin, end;  // of its operations
+  };
+  std::vector<Span> spans_;
   Buffer workspace_;
   std::uintptr_t next_address_;
 };
