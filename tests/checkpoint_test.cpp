@@ -166,8 +166,8 @@ TEST_CASE("Muon's fewer moments go on at other numbers of ranks, stages and prec
   std::string from;
   for (const auto& [ranks, stage] : {std::pair{1, 2}, {4, 3}, {3, 1}, {7, 2}}) {
     INFO(ranks << " ranks at stage " << stage << " after step " << step);
-    const Curve curve = trace(dealt_to(settings, ranks, stage), data, ranks, step + 2,
-                              resumed_from(from, place.path().string()));
+    const Curve curve =
+        trace(dealt_to(settings, ranks, stage), data, ranks, step + 2, resumed_from(from, place.path().string()));
     REQUIRE(curve.steps.size() == 2);
     for (std::size_t i = 0; i < 2; ++i)
       CHECK(curve.steps[i].loss == whole.steps.at(static_cast<std::size_t>(step) + i).loss);

@@ -47,6 +47,30 @@ TEST_CASE("each optimizer has the parameters of its own, with PyTorch's defaults
   CHECK(s.min_coeff == 0.01);
   CHECK(s.bias_correction);
   CHECK_FALSE(s.epsilon_inside_root);
+  s = settings_of({tiny_gpt(), R"({"optimizer": {"type": "muon"}})"}).optimizer;
+  CHECK(s.type == "Muon");
+  CHECK(s.learning_rate == 0.02);
+  CHECK(s.matrix_rate == 1.0);
+  CHECK(s.other_rate == Approx(3e-4 / 0.02));
+  CHECK(s.momentum == 0.95);
+  CHECK(s.nesterov);
+  CHECK(s.decoupled_decay);
+  CHECK(s.beta2 == 0.95);
+  CHECK(s.epsilon == 1e-10);
+  s = settings_of(
+          {tiny_gpt(), R"({"optimizer": {"type": "Muon", "params": {"lr": 0.01, "muon_lr": 0.05, "ns_method": "gram",
+          "nesterov": false, "per_head_muon": false, "adam_w_mode": false, "betas": "auto"}}})"})
+          .optimizer;
+  CHECK(s.matrix_rate == Approx(5.0));
+  CHECK(s.other_rate == 1.0);
+  CHECK_FALSE(s.nesterov);
+  CHECK_FALSE(s.decoupled_decay);
+  CHECK(s.beta2 == 0.95);
+  // A schedule with rates of its own means all, as in DeepSpeed.
+  s = settings_of({tiny_gpt(), R"({"optimizer": {"type": "Muon"},
+          "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": 0.004}}})"})
+          .optimizer;
+  CHECK(s.other_rate == 1.0);
   s = settings_of(
           {tiny_gpt(), R"({"optimizer": {"type": "Adam", "params": {"amsgrad": true, "bias_correction": false}}})"})
           .optimizer;

@@ -329,6 +329,7 @@ TEST_CASE("the printed config has no auto, and read again gives the same") {
           "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 0.5, "cycle_max_lr": "auto",
           "cycle_first_step_size": "auto", "cycle_second_step_size": "auto"}}})"},
       {tiny_gpt(), R"({"optimizer": {"type": "Lamb", "params": {"max_coeff": 0.5, "eps_inside_sqrt": true}}})"},
+      {tiny_gpt(), R"({"optimizer": {"type": "Muon", "params": {"muon_lr": 0.1, "weight_decay": 0.5}}})"},
       {tiny_gpt(), R"({"optimizer": {"type": "Lion", "params": {"lr": 1e-4, "betas": [0.95, 0.98]}}})"},
       {R"({"model": {"type": "gpt"}, "data": {"type": "text", "path": "in.txt"}, "train_batch_size": 4})"},
       {tiny_gpt(), R"({"fp16": {"enabled": true, "on_overflow": "retry"}, "training": {"eval_interval": 1,

@@ -383,7 +383,7 @@ TEST_CASE("what is promised and not done here is refused with what to use") {
       {R"({"optimizer": {"type": "OnebitAdam"}})", {"1-bit optimizers do not work with ZeRO"}},
       {R"({"optimizer": {"type": "Adam", "params": {"lr": 1e-3, "freeze_step": 100000}}})",
        {"one mistake", "freeze_step: found 100000; a key of DeepSpeed's 1-bit optimizers"}},
-      {R"({"optimizer": {"type": "Muon"}})", {"this version has no Muon"}},
+      {R"({"optimizer": {"type": "Muon", "params": {"per_head_muon": true}}})", {"made orthogonal as a whole"}},
       {R"({"optimizer": {"type": "MuAdamW"}})", {"no widths of muP"}},
       {R"({"optimizer": {"type": "DeepSpeedCPUAdam"}})", {"there is one implementation of Adam here"}},
       {R"({"optimizer": {"type": "AdamW", "params": {"max_grad_norm": 1.0}}})", {"gradient_clipping"}},

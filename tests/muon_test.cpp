@@ -1,4 +1,6 @@
 // Muon's Newton-Schulz iteration held against what it must do to singular values, and against its definition in double.
+#include "optim/muon.h"
+
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -6,7 +8,6 @@
 #include "catch_compat.h"
 #include "device/counting/counting_device.h"
 #include "device/cpu/cpu_device.h"
-#include "optim/muon.h"
 
 using namespace zt;
 
@@ -114,7 +115,8 @@ TEST_CASE("Newton-Schulz rounds draw singular values to 1 and leave singular vec
   }
 }
 
-TEST_CASE("A matrix without a gradient stays where it is, and one of tiny gradients moves as far as one of large ones") {
+TEST_CASE(
+    "A matrix without a gradient stays where it is, and one of tiny gradients moves as far as one of large ones") {
   CHECK(made_orthogonal(std::vector<float>(12, 0.0F), {3, 4}) == std::vector<float>(12, 0.0F));
   std::mt19937 random(3);
   std::normal_distribution<float> normal;

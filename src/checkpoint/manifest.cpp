@@ -270,7 +270,8 @@ bool Manifest::holds(std::string_view kind, std::size_t tensor) const {
   const auto moment = std::find(moments.begin(), moments.end(), kind) - moments.begin();
   const CheckpointTensor& of = tensors.at(tensor);
   const auto kept = static_cast<std::ptrdiff_t>(moments.size());
-  return of.trained && moment < std::min(kept, static_cast<std::ptrdiff_t>(of.moments.value_or(static_cast<int>(kept))));
+  return of.trained &&
+         moment < std::min(kept, static_cast<std::ptrdiff_t>(of.moments.value_or(static_cast<int>(kept))));
 }
 
 std::int64_t Manifest::bytes() const {

@@ -72,7 +72,7 @@ struct Manifest {
   std::vector<std::string> kinds() const;         // weights, then the moments
   // Whether weights or a moment are held of a tensor, by its index.
   bool holds(std::string_view kind, std::size_t tensor) const;
-  std::int64_t bytes() const;                     // of all files
+  std::int64_t bytes() const;  // of all files
 };
 
 std::string manifest_text(const Manifest& manifest);

@@ -35,10 +35,10 @@ void add_optimizer(std::vector<Key>& t) {
   t.push_back(notice_key(boolean, "optimizer.legacy_fusion", "of fused LAMB", "there is one implementation of each")
                   .unless({false}));
   t.push_back(used_key(section, "optimizer.params", "depend on the type"));
-  t.push_back(
-      used_key(number, "optimizer.params.lr", "learning rate; if the section lacks it 1e-3 (Adagrad: 1e-2, Muon: 0.02); auto: 5e-5")
-          .or_auto()
-          .at_least(0));
+  t.push_back(used_key(number, "optimizer.params.lr",
+                       "learning rate; if the section lacks it 1e-3 (Adagrad: 1e-2, Muon: 0.02); auto: 5e-5")
+                  .or_auto()
+                  .at_least(0));
   t.push_back(used_key(numbers, "optimizer.params.betas", "decay of the running averages; auto: the default")
                   .standard({0.9, 0.999})
                   .or_auto()
@@ -59,16 +59,16 @@ void add_optimizer(std::vector<Key>& t) {
                   .or_auto()
                   .above(0)
                   .only_for(dividing));
-  t.push_back(used_key(number, "optimizer.params.eps", "of that Adam; auto: the default")
-                  .standard(1e-10)
-                  .or_auto()
-                  .above(0)
-                  .only_for(muon));
   t.push_back(used_key(number, "optimizer.params.eps", "added to the root of the sum of squares; auto: the default")
                   .standard(1e-10)
                   .or_auto()
                   .above(0)
                   .only_for(adagrad));
+  t.push_back(used_key(number, "optimizer.params.eps", "of that Adam; auto: the default")
+                  .standard(1e-10)
+                  .or_auto()
+                  .above(0)
+                  .only_for(muon));
   t.push_back(used_key(number, "optimizer.params.weight_decay",
                        "decoupled; L2 (SGD; Adagrad; Adam without adam_w_mode); or a part of the direction (Lamb)")
                   .standard(0.0)
@@ -126,10 +126,12 @@ void add_optimizer(std::vector<Key>& t) {
                        "learning rate of the matrices of hidden layers in place of lr; a schedule moves it with lr")
                   .at_least(0)
                   .only_for(muon));
-  t.push_back(used_key(number, "optimizer.params.adam_lr",
-                       "learning rate of all else in place of lr (3e-4 where that is not given either); a schedule moves it with lr")
-                  .at_least(0)
-                  .only_for(muon));
+  t.push_back(
+      used_key(
+          number, "optimizer.params.adam_lr",
+          "learning rate of all else in place of lr (3e-4 where that is not given either); a schedule moves it with lr")
+          .at_least(0)
+          .only_for(muon));
   t.push_back(notice_key(choice, "optimizer.params.ns_method", "how the Newton-Schulz iteration is computed",
                          "it is computed as published, in fp32, whichever is named")
                   .one_of({"gram", "standard"})

@@ -41,17 +41,18 @@ void Resolver::resolve_optimizer() {
     problem(least, "found " + shown(least) + ", above max_coeff " + shown(most) + ": lower it");
   }
   resolve_momentum();
-  resolve_rates_of_muon();
+  resolve_rates_of_muon(schedule_sets_rate);
   resolve_excluded_decay();
 }
 
-void Resolver::resolve_rates_of_muon() {
+// Both are multiples of lr for a schedule, which moves lr.
+void Resolver::resolve_rates_of_muon(bool schedule_sets_rate) {
   const std::string lr = "optimizer.params.lr";
   if (!is("optimizer.type", "Muon") || !known({lr.c_str()})) return;
   for (const std::string path : {"optimizer.params.muon_lr", "optimizer.params.adam_lr"}) {
     if (checked_.wrong.contains(path)) continue;
     if (!given(path)) {
-      const bool of_others = path == "optimizer.params.adam_lr" && !given(lr);
+      const bool of_others = path == "optimizer.params.adam_lr" && !given(lr) && !schedule_sets_rate;
       values_[path] = of_others ? Json(3e-4) : values_[lr];
       if (of_others) notice(path, "3e-4 by default");
     } else if (get<double>(lr) == 0.0 && get<double>(path) > 0.0) {

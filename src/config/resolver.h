@@ -52,7 +52,7 @@ class Resolver {
   void resolve_idx_data();
   void resolve_optimizer();
   void resolve_momentum();
-  void resolve_rates_of_muon();
+  void resolve_rates_of_muon(bool schedule_sets_rate);
   void resolve_excluded_decay();
   void resolve_scheduler();
   void resolve_warmup();

@@ -79,8 +79,7 @@ class MuonRule final : public MatrixRule {
                  .lda = narrow,
                  .ldb = narrow,
                  .ldc = narrow});
-      run(Combine{
-          .a = gram, .b = polynomial, .out = polynomial, .alpha = newton_schulz_b, .beta = newton_schulz_c});
+      run(Combine{.a = gram, .b = polynomial, .out = polynomial, .alpha = newton_schulz_b, .beta = newton_schulz_c});
       run(MatMul{.a = tall ? matrix : polynomial,
                  .b = tall ? polynomial : matrix,
                  .out = product,
@@ -99,14 +98,13 @@ class MuonRule final : public MatrixRule {
              const OptimizerStep& step) override {
     const double ratio = static_cast<double>(shape.rows) / static_cast<double>(shape.columns);
     device.run(Stream::compute,
-               MuonUpdate{
-                   .parameter = piece.master,
-                   .published = piece.published,
-                   .direction = direction,
-                   .learning_rate = static_cast<float>(step.scheduled.learning_rate * settings_.matrix_rate),
-                   .scale = static_cast<float>(std::sqrt(std::max(1.0, ratio))),
-                   .weight_decay = piece.decay ? static_cast<float>(settings_.weight_decay) : 0.0F,
-                   .decision = step.decision});
+               MuonUpdate{.parameter = piece.master,
+                          .published = piece.published,
+                          .direction = direction,
+                          .learning_rate = static_cast<float>(step.scheduled.learning_rate * settings_.matrix_rate),
+                          .scale = static_cast<float>(std::sqrt(std::max(1.0, ratio))),
+                          .weight_decay = piece.decay ? static_cast<float>(settings_.weight_decay) : 0.0F,
+                          .decision = step.decision});
   }
 
  private:

@@ -1,6 +1,6 @@
 // Optimizers over pieces of tensors. A step has two phases: statistics (sums over whole tensors, agreed between
-// ranks, for the optimizers that need them: LAMB) and apply, piece by piece. Between the two come the matrices of hidden
-// layers that an optimizer needs whole (Muon: MatrixRule).
+// ranks, for the optimizers that need them: LAMB) and apply, piece by piece. Between the two come the matrices of
+// hidden layers that an optimizer needs whole (Muon: MatrixRule).
 #pragma once
 
 #include <array>

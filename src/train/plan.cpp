@@ -26,7 +26,8 @@ namespace {
 
 // What the operations of a step say of it.
 void count_operations(const CountingDevice& device, Plan& plan) {
-  for (const Operation& operation : device.operations_of(Activity::finish)) plan.update_flops += product_flops(operation);
+  for (const Operation& operation : device.operations_of(Activity::finish))
+    plan.update_flops += product_flops(operation);
   for (const Operation& operation : device.operations()) {
     plan.step_flops += product_flops(operation);
     if (const auto* const loss = std::get_if<CrossEntropy>(&operation); loss != nullptr)
@@ -83,10 +84,9 @@ Plan count_step(const Settings& settings, int rank, int ranks, int ranks_on_node
   plan.memory = device.ledger().current();
   plan.padding = device.ledger().padding();
   plan.by_segment = session.layout().parameters_by_segment();
-  plan.formula_bytes =
-      formula_bytes_per_parameter(plan.stage, ranks, session.precision(), settings.batch.accumulation,
-                                  moments_per_parameter(session.optimizer(), session.layout()), plan.by_segment,
-                                  settings.training.accumulation_order);
+  plan.formula_bytes = formula_bytes_per_parameter(plan.stage, ranks, session.precision(), settings.batch.accumulation,
+                                                   moments_per_parameter(session.optimizer(), session.layout()),
+                                                   plan.by_segment, settings.training.accumulation_order);
   if (session.optimizer().matrix_rule() != nullptr)
     plan.matrix_elements = matrix_elements_per_parameter(plan.stage, session.layout());
   plan.operations = device.operations();

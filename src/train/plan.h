@@ -29,12 +29,12 @@ struct Plan {
   double paper_elements = 0.0;        // per parameter and step
   double matrix_elements = 0.0;       // of these: what matrices that the optimizer updates whole add (Muon)
   std::array<CollectiveCount, collective_kind_count> sent{};  // by one rank in a step whose update is applied
-  std::int64_t logits = 0;   // bytes of those of classes and tokens that exist at a time: part of the activations
-  double step_flops = 0.0;   // of one rank's products in a step, those of recomputed blocks included
+  std::int64_t logits = 0;    // bytes of those of classes and tokens that exist at a time: part of the activations
+  double step_flops = 0.0;    // of one rank's products in a step, those of recomputed blocks included
   double update_flops = 0.0;  // of these: the optimizer's (Muon)
-  double model_flops = 0.0;  // of one rank in a step, by the rule of docs: no recomputation
-  std::int64_t updated = 0;  // elements that one rank's optimizer updates, padding included
-  int units = 0;             // of the model: what is gathered and reduced together
+  double model_flops = 0.0;   // of one rank in a step, by the rule of docs: no recomputation
+  std::int64_t updated = 0;   // elements that one rank's optimizer updates, padding included
+  int units = 0;              // of the model: what is gathered and reduced together
   std::vector<Operation> operations;  // all that the device will be asked to do, to prepare for
 
   std::int64_t trained_parameters() const;

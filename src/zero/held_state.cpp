@@ -12,9 +12,7 @@ enum class Share : std::uint8_t { owned, updated };
 
 void visit_state(Engine& engine, StateStore& states, int kind, Share share, const VisitState& visit) {
   const Layout& layout = engine.context().layout;
-  const auto is_held = [&](int tensor) {
-    return kind == held_weights || states.keeps(kind, layout.tensor(tensor));
-  };
+  const auto is_held = [&](int tensor) { return kind == held_weights || states.keeps(kind, layout.tensor(tensor)); };
   const auto visit_segment = [&](int unit, Segment segment) {
     const std::vector<int>& tensors = layout.unit(unit).segment(segment).tensors;
     if (std::none_of(tensors.begin(), tensors.end(), is_held)) return;

@@ -19,8 +19,7 @@ MomentsPerParameter moments_per_parameter(const Optimizer& optimizer, const Layo
       parameters += tensor.count;
       moments += tensor.count * kept_moments(optimizer, tensor);
     }
-    if (parameters > 0)
-      mean.of(segment) = static_cast<double>(moments) / static_cast<double>(parameters);
+    if (parameters > 0) mean.of(segment) = static_cast<double>(moments) / static_cast<double>(parameters);
   }
   return mean;
 }

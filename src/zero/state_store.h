@@ -38,9 +38,7 @@ class DeviceStateStore final : public StateStore {
  public:
   // The optimizer must outlive the store.
   DeviceStateStore(const Engine& engine, const Optimizer& optimizer);
-  bool keeps(int moment, const TensorPlace& tensor) const override {
-    return moment < kept_moments(optimizer_, tensor);
-  }
+  bool keeps(int moment, const TensorPlace& tensor) const override { return moment < kept_moments(optimizer_, tensor); }
   BorrowedState borrow(int unit, Segment segment) override;
   void give_back(int /*unit*/, Segment /*segment*/) override {}
 

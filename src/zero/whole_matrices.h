@@ -1,10 +1,10 @@
 // Matrices that an optimizer updates whole (optim/optimizer.h, MatrixRule), at every stage.
 //
-// Where ranks update slices (stages 1 to 3), the slices of the directions of one unit go to a rank that owns the unit in
-// this round, which works on its matrices, and come back. In a round each rank owns one unit at most: the units whose
-// slices have the same size are dealt out, N at a time. A rank sends a slice of each unit twice a step, but for its own
-// units: 2/N elements a parameter, each time (N-1)/N. Where ranks hold everything (stage 0) nothing is sent, and each does
-// all the work.
+// Where ranks update slices (stages 1 to 3), the slices of the directions of one unit go to a rank that owns the unit
+// in this round, which works on its matrices, and come back. In a round each rank owns one unit at most: the units
+// whose slices have the same size are dealt out, N at a time. A rank sends a slice of each unit twice a step, but for
+// its own units: 2/N elements a parameter, each time (N-1)/N. Where ranks hold everything (stage 0) nothing is sent,
+// and each does all the work.
 #pragma once
 
 #include <cstdint>

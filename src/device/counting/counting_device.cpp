@@ -40,7 +40,8 @@ void CountingDevice::begin_activity(Activity activity, std::int64_t /*number*/) 
 }
 
 void CountingDevice::end_activity(Activity activity, std::int64_t /*number*/) {
-  const auto span = std::find_if(spans_.rbegin(), spans_.rend(), [&](const Span& it) { return it.activity == activity; });
+  const auto span =
+      std::find_if(spans_.rbegin(), spans_.rend(), [&](const Span& it) { return it.activity == activity; });
   if (span != spans_.rend()) span->end = operations_.size();
 }
 
