@@ -5,6 +5,7 @@
 
 #include "catch_compat.h"
 #include "tiny_models.h"
+#include "train/compute.h"
 #include "train/curve.h"
 #include "zero/engine.h"
 
