@@ -37,6 +37,7 @@ class Transcript {
     reduce<T>(slice, dtype, Stream::reduce);
     if (dtype != DType::f32) reduce<T>(slice, DType::f32, Stream::reduce);
     reduce<T>(slice, dtype, Stream::copy);
+    exchange<T>(slice);
   }
 
   // Overwrites on the compute stream, from memory that lives as long as this.
@@ -118,9 +119,41 @@ class Transcript {
     device_.synchronize(Stream::compute);
   }
 
+  // Blocks go to their owners on one stream, and from them back to all on another.
+  template <typename T>
+  void exchange(std::int64_t slice) {
+    const DType dtype = DTypeOf<T>::value;
+    const auto width = static_cast<std::int64_t>(sizeof(T));
+    const std::int64_t n = c_.size();
+    auto source = c_.allocate(device_, n * slice * width, MemoryCategory::optimizer, "blocks");
+    auto owned = c_.allocate(device_, n * slice * width, MemoryCategory::optimizer, "owned");
+    const Buffer arrived = device_.allocate(n * slice * width, MemoryCategory::optimizer, "arrived");
+    const Buffer back = device_.allocate(n * slice * width, MemoryCategory::optimizer, "back");
+    for (int pattern = 0; pattern < owner_patterns; ++pattern) {
+      const OwnerBlocks to_owners{counts_.emplace_back(owner_counts(c_.size(), slice, pattern)), true};
+      const OwnerBlocks from_owners{to_owners.counts, false};
+      const auto destination = [&](const OwnerBlocks& blocks, const Buffer& buffer) {
+        return receives_something(blocks, c_.rank()) ? buffer.view(dtype) : TensorView(nullptr, 0, dtype);
+      };
+      write<T>(source->data(), n * slice, pattern + 51);
+      const Stream there = pattern % 2 == 0 ? Stream::reduce : Stream::copy;
+      before(there);
+      after(there, c_.all_to_all(device_, there, {source.get(), 0, slice * width}, to_owners,
+                                 destination(to_owners, arrived)));
+      read(arrived.data(), arrived.bytes());
+      device_.copy(Stream::compute, owned->data(), arrived.data(), arrived.bytes());
+      before(Stream::gather);
+      after(Stream::gather, c_.all_to_all(device_, Stream::gather, {owned.get(), 0, slice * width}, from_owners,
+                                          destination(from_owners, back)));
+      read(back.data(), back.bytes());
+    }
+    device_.synchronize(Stream::compute);
+  }
+
   Communicator& c_;
   Device& device_;
   std::deque<std::vector<std::byte>> sources_, results_;
+  std::deque<std::vector<std::int64_t>> counts_;  // of blocks, by owner
 };
 
 inline std::vector<std::byte> transcript_of(Communicator& c, Device& device,

@@ -3,32 +3,16 @@
 #pragma once
 
 #include <cstring>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "all_to_all_checks.h"
+#include "checked_values.h"
 #include "comm/communicator.h"
 #include "comm/counting.h"
 #include "plain_device.h"
 
 namespace zt::test {
-
-inline void require(bool condition, const std::string& what) {
-  if (!condition) throw std::runtime_error("check failed: " + what);
-}
-
-// Values of so different sizes that the order of additions shows in the sum.
-inline float value_at(int rank, std::int64_t element) {
-  const int kind = static_cast<int>((element * 7 + rank * 3) % 5);
-  const float sign = (element + rank) % 2 == 0 ? 1.0F : -1.0F;
-  const float scale[] = {1.0F, 1e-3F, 37.0F, 2.5e-2F, 311.0F};
-  return sign * scale[kind] * (1.0F + static_cast<float>((element * 13 + rank * 29) % 101) / 101.0F);
-}
-
-template <typename T>
-bool same_bits(const T& a, const T& b) {
-  return std::memcmp(&a, &b, sizeof(T)) == 0;
-}
 
 template <typename T>
 void check_all_gather(Communicator& c, Device& device, Stream stream, std::int64_t slice) {
@@ -156,8 +140,11 @@ inline void counted_calls(Communicator& c, Device& device, std::int64_t slice) {
       c.reduce_scatter(device, Stream::reduce, f32, DType::f32, out.view(DType::f32).part(0, slice), true));
   c.wait_until_read(
       c.reduce_scatter(device, Stream::reduce, f16, DType::f16, out.view(DType::f32).part(0, slice), true));
+  const std::vector<std::int64_t> counts = owner_counts(c.size(), slice, 1);
+  c.wait_until_read(c.all_to_all(device, Stream::reduce, f32, {counts, true}, out.view(DType::f32)));
   c.set_purpose(Purpose::evaluation);
   c.wait_until_read(c.all_gather(device, Stream::gather, f16, {out.data(), n * slice, DType::f16}));
+  c.wait_until_read(c.all_to_all(device, Stream::reduce, f16, {counts, false}, {out.data(), n * slice, DType::f16}));
   std::int64_t values[3] = {1, 2, 3};
   c.all_reduce_sum(values);
   std::byte bytes[11] = {};
@@ -185,6 +172,15 @@ inline void check_counts(Communicator& c, std::int64_t slice) {
   equal(Purpose::training, CollectiveKind::broadcast, 0, 0, 0);
   equal(Purpose::evaluation, CollectiveKind::all_gather, 1, slice, slice * 2);
   equal(Purpose::evaluation, CollectiveKind::reduce_scatter, 0, 0, 0);
+  // To each other owner its block; from an owner a block to each other rank.
+  const std::vector<std::int64_t> owned = owner_counts(c.size(), slice, 1);
+  std::int64_t to_others = 0;
+  for (int q = 0; q < c.size(); ++q) to_others += q == c.rank() ? 0 : owned[static_cast<std::size_t>(q)];
+  const std::int64_t of_mine = owned[static_cast<std::size_t>(c.rank())] * others;
+  const CollectiveCount& to_owners = counts.of(Purpose::training, CollectiveKind::all_to_all);
+  require(to_owners.calls == 1 && to_owners.elements == to_others && to_owners.bytes == to_others * 4, "to owners");
+  const CollectiveCount& from_owners = counts.of(Purpose::evaluation, CollectiveKind::all_to_all);
+  require(from_owners.calls == 1 && from_owners.elements == of_mine && from_owners.bytes == of_mine * 2, "from owners");
   equal(Purpose::control, CollectiveKind::all_reduce, 2, 4, 32);
   equal(Purpose::control, CollectiveKind::all_gather, 1, 12, 12);
   const std::int64_t root_bytes = c.rank() == 0 ? 11 : 0;
@@ -227,7 +223,12 @@ inline void check_communicator(Communicator& c, Device& device, std::initializer
     check_reduce_scatter<bf16_t, float>(c, device, Stream::reduce, slice);
     check_reduce_scatter<f16_t, f16_t>(c, device, Stream::reduce, slice);
     check_reduce_scatter<f16_t, float>(c, device, Stream::compute, slice);
+    check_all_to_all<float>(c, device, Stream::reduce, slice);
+    check_all_to_all<bf16_t>(c, device, Stream::gather, slice);
+    check_all_to_all<f16_t>(c, device, Stream::compute, slice);
+    check_all_to_alls_in_a_row(c, device, slice);
   }
+  check_all_to_all_in_place(c, device);
   check_host_values(c);
 }
 

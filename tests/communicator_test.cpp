@@ -152,6 +152,56 @@ TEST_CASE("the failure of one rank ends the waits of all others within a second"
   }
 }
 
+TEST_CASE("the failure of one rank ends the waits of owners for its blocks") {
+  for (const int ranks_per_node : {0, 1, 2}) {
+    CAPTURE(ranks_per_node);
+    std::atomic<int> told = 0;
+    std::string message;
+    try {
+      run_ranks_as_threads(4, ranks_per_node, [&](Communicator& c) {
+        PlainDevice device;
+        const std::vector<std::int64_t> counts(4, 5);
+        auto source = c.allocate(device, 4 * 20, MemoryCategory::optimizer, "blocks");
+        const Buffer received = device.allocate(4 * 20, MemoryCategory::optimizer, "received");
+        c.barrier();
+        if (c.rank() == 2) throw RunError("disk is full");
+        try {
+          for (;;)
+            c.all_to_all(device, Stream::reduce, {source.get(), 0, 20}, {counts, true}, received.view(DType::f32));
+        } catch (const PeerFailed& error) {
+          if (error.rank == 2 && std::string(error.what()) == "disk is full") ++told;
+          throw;
+        }
+      });
+    } catch (const RunError& error) {
+      message = error.what();
+    }
+    CHECK(message == "disk is full");
+    CHECK(told == 3);
+  }
+}
+
+TEST_CASE("blocks that have no place are refused before anything is written") {
+  run_ranks_as_threads(2, 0, [](Communicator& c) {
+    PlainDevice device;
+    auto source = c.allocate(device, 2 * 20, MemoryCategory::optimizer, "blocks");
+    const Buffer received = device.allocate(2 * 20, MemoryCategory::optimizer, "received");
+    const auto throws = [&](const std::vector<std::int64_t>& counts, const TensorView& to) {
+      try {
+        c.all_to_all(device, Stream::reduce, {source.get(), 0, 20}, {counts, true}, to);
+        return false;
+      } catch (const std::logic_error&) {
+        return true;
+      }
+    };
+    require(throws({5}, received.view(DType::f32)), "as many counts as ranks");
+    require(throws({5, 5}, received.view(DType::f32).part(0, 9)), "room for each block");
+    require(throws({5, 5}, {}), "somewhere to write to");
+    require(!throws({5, 5}, received.view(DType::f32)), "what is right");
+    c.barrier();
+  });
+}
+
 TEST_CASE("a rank that ends early is noticed by those that wait for it") {
   for (const int ranks_per_node : {0, 1}) {
     CAPTURE(ranks_per_node);

@@ -242,7 +242,34 @@ Plan plain_plan(int stage, int ranks) {
   return plan;
 }
 
+// The same with 60 bytes sent to owners and back in 3 calls.
+Plan plan_with_blocks(int stage, int ranks) {
+  Plan plan = plain_plan(stage, ranks);
+  plan.sent.at(static_cast<std::size_t>(CollectiveKind::all_to_all)).bytes = 60;
+  plan.sent.at(static_cast<std::size_t>(CollectiveKind::all_to_all)).calls = 3;
+  return plan;
+}
+
 }  // namespace
+
+TEST_CASE("blocks that go to owners and back take the time of reductions, and nothing hides them") {
+  const Rates rates{.flops = 10.0, .gather_bandwidth = 12.0, .reduce_bandwidth = 6.0, .latency = 0.5, .updates = 25.0};
+  for (int stage = 0; stage <= 3; ++stage) {
+    for (const bool overlaps : {false, true}) {
+      CAPTURE(stage, overlaps);
+      const auto predicted = [&](const Plan& plan) {
+        return predict_step(plan, 1, AccumulationOrder::global, rates, overlaps);
+      };
+      const StepTime without = predicted(plain_plan(stage, 3));
+      const StepTime with = predicted(plan_with_blocks(stage, 3));
+      CHECK(without.all_to_all == 0.0);
+      CHECK(with.all_to_all == 10.0 + 3 * 2 * 0.5);
+      CHECK(with.exposed == Approx(without.exposed + 13.0));
+      CHECK(with.step == Approx(without.step + 13.0));
+      CHECK(predicted(plan_with_blocks(stage, 1)).step == predicted(plain_plan(stage, 1)).step);
+    }
+  }
+}
 
 TEST_CASE("the time of a step is the sum of its parts where nothing is hidden") {
   const Rates rates{.flops = 10.0, .gather_bandwidth = 12.0, .reduce_bandwidth = 6.0, .latency = 0.5, .updates = 25.0};
@@ -290,9 +317,11 @@ TEST_CASE("beside computing, only what a phase cannot hide is exposed") {
 
 TEST_CASE("rates taken from a run predict its own step") {
   const Rates rates{.flops = 10.0, .gather_bandwidth = 12.0, .reduce_bandwidth = 6.0, .latency = 0.0, .updates = 25.0};
-  for (int stage = 0; stage <= 3; ++stage) {
-    CAPTURE(stage);
-    const Plan plan = plain_plan(stage, 3);
+  for (const auto& [stage, has_blocks] :
+       {std::pair(0, false), std::pair(1, false), std::pair(2, false), std::pair(3, false), std::pair(0, true),
+        std::pair(1, true), std::pair(2, true), std::pair(3, true)}) {
+    CAPTURE(stage, has_blocks);
+    const Plan plan = has_blocks ? plan_with_blocks(stage, 3) : plain_plan(stage, 3);
     const StepTime time = predict_step(plan, 1, AccumulationOrder::global, rates, false);
     const bool publishes = stage == 1 || stage == 2;
     // Five steps, of which a tenth of the time went to waiting for data.
@@ -300,10 +329,11 @@ TEST_CASE("rates taken from a run predict its own step") {
     run.step_seconds = time.step / 0.9;
     run.forward = 5 * (time.forward + (stage == 3 ? time.gather / 2 : 0.0));
     run.backward = 5 * (time.backward + time.reduce + (stage == 0 ? time.gather : stage == 3 ? time.gather / 2 : 0.0));
-    run.optimizer = 5 * (time.update + (publishes ? time.gather : 0.0));
+    run.optimizer = 5 * (time.update + time.all_to_all + (publishes ? time.gather : 0.0));
     run.data_wait = 5 * time.step / 9;
     run.gather = 5 * time.gather;
     run.reduce = 5 * time.reduce;
+    if (has_blocks) run.all_to_all = 5 * time.all_to_all;
     const Rates found = rates_of(run, plan);
     CHECK(found.flops == Approx(rates.flops));
     CHECK(found.updates == Approx(rates.updates));
@@ -429,8 +459,19 @@ TEST_CASE("tables keep to 80 columns whatever the size") {
       CHECK(line.size() <= 80);
     }
   }
+  CHECK(time_table(rows).at(2).find("blocks") == std::string::npos);
+  // A plan that sends blocks shows them, in as many columns.
+  rows.back().time->all_to_all = 9999.0;
+  const std::vector<std::string> with_blocks = time_table(rows);
+  for (const std::string& line : with_blocks) {
+    INFO(line);
+    CHECK(line.size() <= 80);
+  }
+  CHECK(with_blocks.at(3).find("  reduce  blocks exposed    step") != std::string::npos);
+  CHECK(with_blocks.back().find(" 9999 s") != std::string::npos);
   const auto json = estimate_json(rows, true);
   REQUIRE(json.size() == rows.size());
+  CHECK(json.back().at("prediction").at("all_to_all") == 9999.0);
   CHECK(json.at(5).at("stage") == 1);
   CHECK(json.at(5).at("world_size") == 1024);
   CHECK(json.at(5).at("largest").at("model").at("n_layer") == 1234);

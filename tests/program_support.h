@@ -223,7 +223,7 @@ inline std::string summary_shape(const std::string& rate, bool evaluated) {
     "communication": {"elements_per_parameter_and_step": "float", "planned": "float", "paper": "float",
       "elements": "whole", "planned_elements": "whole", "all_reduce": )" +
          collective + R"(, "reduce_scatter": )" + collective + R"(, "all_gather": )" + collective +
-         R"(, "broadcast": )" + collective + R"(},
+         R"(, "broadcast": )" + collective + R"(, "all_to_all": )" + collective + R"(},
     "throughput": {")" +
          rate + R"(": "float", "model_flops_per_second": "float", "matmul_flops_per_second": "float",
       "utilization": "float"},

@@ -109,6 +109,28 @@ TEST_CASE("ranks that call different staged collectives all end with a message")
   CHECK(heard == std::vector<std::string>(2, message));
 }
 
+TEST_CASE("ranks that count blocks otherwise all end with a message") {
+  std::string message;
+  try {
+    run_ranks_as_threads(3, 0, [](Communicator& host) {
+      StagedCommunicator staged(host);
+      PlainDevice device;
+      auto source = staged.allocate(device, 300, MemoryCategory::optimizer, "blocks");
+      const Buffer out = device.allocate(300, MemoryCategory::optimizer, "out");
+      // The largest and the sum are the same.
+      const std::vector<std::int64_t> counts =
+          host.rank() == 1 ? std::vector<std::int64_t>{9, 4, 0} : std::vector<std::int64_t>{9, 0, 4};
+      staged.all_to_all(device, Stream::reduce, {source.get(), 0, 40}, {counts, true}, out.view(DType::f32));
+    });
+  } catch (const RunError& error) {
+    message = error.what();
+  }
+  CHECK(message.find("ranks call different collectives (no. 1): rank 0 calls all_to_all to owners of at most 9 fp32 "
+                     "elements a block (digest of the counts: ") == 0);
+  CHECK(message.find("; rank 1 calls all_to_all to owners of at most 9 fp32") != std::string::npos);
+  CHECK(message.find("; rank 2") == std::string::npos);
+}
+
 TEST_CASE("peers are asked for without waiting: a rank that failed, a rank that left") {
   std::string message;
   try {

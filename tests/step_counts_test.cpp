@@ -54,17 +54,16 @@ class Tally final : public DeviceDecorator {
 };
 
 void add_collectives(const CommunicationCounts& before, const CommunicationCounts& after, Numbers& numbers) {
-  static constexpr std::array<const char*, collective_kind_count> names = {"all_reduce", "reduce_scatter", "all_gather",
-                                                                           "broadcast"};
-  for (std::size_t kind = 0; kind < names.size(); ++kind) {
+  for (std::size_t kind = 0; kind < collective_kind_count; ++kind) {
     // The agreement on a step is counted as control.
     const auto difference = [&](auto member) {
       return after.training.at(kind).*member - before.training.at(kind).*member + after.control.at(kind).*member -
              before.control.at(kind).*member;
     };
     if (difference(&CollectiveCount::calls) == 0) continue;
-    numbers[std::string(names.at(kind)) + " calls"] = difference(&CollectiveCount::calls);
-    numbers[std::string(names.at(kind)) + " bytes sent"] = difference(&CollectiveCount::bytes);
+    const std::string name(name_of(static_cast<CollectiveKind>(kind)));
+    numbers[name + " calls"] = difference(&CollectiveCount::calls);
+    numbers[name + " bytes sent"] = difference(&CollectiveCount::bytes);
   }
 }
 

@@ -1,9 +1,14 @@
 // Recording a step changes none of its bits, and says what it did: counts are those of the plan.
+#include "train/trace.h"
+
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 
 #include "catch_compat.h"
+#include "comm/threads.h"
+#include "communicator_checks.h"
 #include "core/errors.h"
 #include "report/traced_step.h"
 #include "run_program.h"
@@ -95,6 +100,31 @@ TEST_CASE("moments of units that the model does not have, and of unknown kinds, 
   REQUIRE(step);
   REQUIRE(step->moments.size() == 1);
   CHECK(step->moments[0].microseconds == 3.0);
+}
+
+TEST_CASE("recorded collectives do what they do without, and tell the bytes that are counted") {
+  for (const int ranks : {1, 3}) {
+    CAPTURE(ranks);
+    REQUIRE_NOTHROW(run_ranks_as_threads(ranks, 0, [](Communicator& c) {
+      test::PlainDevice device;
+      Trace trace(device, c);
+      trace.start();
+      test::check_communicator(trace.communicator(), trace.device(), {1, 64});
+      trace.stop();
+      std::map<std::string, std::int64_t> bytes, calls;
+      for (const TraceRecorder::Span& span : trace.recorder().spans()) {
+        bytes[std::string(span.name)] += span.bytes;
+        ++calls[std::string(span.name)];
+      }
+      for (const CollectiveKind kind :
+           {CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_to_all}) {
+        const std::string name(name_of(kind));
+        const CollectiveCount& count = c.counts().training.at(static_cast<std::size_t>(kind));
+        test::require(calls[name] == count.calls && count.calls > 0, "calls of " + name);
+        test::require(bytes[name] == count.bytes && (count.bytes > 0) == (c.size() > 1), "bytes of " + name);
+      }
+    }));
+  }
 }
 
 }  // namespace

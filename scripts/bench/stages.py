@@ -66,7 +66,8 @@ def measure(options, binary, what, ranks, sets):
     if "problem" in result:
         return result
     seconds = support.median(result["step_seconds"][UNTIMED_STEPS:])
-    sent = sum(result["communication"][kind]["bytes"] for kind in ("all_reduce", "reduce_scatter", "all_gather", "broadcast"))
+    kinds = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all")
+    sent = sum(result["communication"].get(kind, {"bytes": 0})["bytes"] for kind in kinds)  # of older programs, too
     return {**result, "seconds_per_step": seconds, "bytes_sent_per_step": sent / len(result["step_seconds"])}
 
 

@@ -89,6 +89,8 @@ MeasuredSource read_measured(const std::string& path) {
   if (!summary.at("seconds", "communication_exposed").is_null()) {
     run.gather = summary.seconds_inside("all_gather");
     run.reduce = summary.seconds_inside("reduce_scatter");
+    // Summaries of older versions know nothing of it.
+    if (summary.has("communication", "all_to_all")) run.all_to_all = summary.seconds_inside("all_to_all");
   }
   return measured;
 }

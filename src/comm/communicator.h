@@ -17,14 +17,16 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "device/device.h"
 
 namespace zt {
 
-enum class CollectiveKind : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast };
-constexpr int collective_kind_count = 4;
+enum class CollectiveKind : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, all_to_all };
+constexpr int collective_kind_count = 5;
+std::string_view name_of(CollectiveKind kind);  // as in summary.json: "all_reduce"
 
 // What the traffic is for: only training counts towards elements per parameter and step.
 enum class Purpose : std::uint8_t { training, evaluation, control };
@@ -61,6 +63,17 @@ struct Region {
   std::int64_t stride_bytes = 0;
 };
 
+// Blocks between owners and all ranks: counts[q] elements go between owner q and each rank, one way or the other.
+struct OwnerBlocks {
+  std::span<const std::int64_t> counts;  // by owner, the same on all ranks; lives until the collective is over
+  bool to_owners = true;                 // false: from owners to all ranks
+
+  std::int64_t count(int from, int to) const { return counts[static_cast<std::size_t>(to_owners ? to : from)]; }
+  // Elements that a rank sends to others.
+  std::int64_t sent_by(int rank) const;
+  std::int64_t largest() const;
+};
+
 struct Ticket {
   std::int64_t number = 0;  // 0: nothing to wait for
 };
@@ -93,6 +106,12 @@ class Communicator {
   // order; first: starting from rank 0's slice, else from acc). acc may be this rank's own slice of `from`.
   virtual Ticket reduce_scatter(Device& device, Stream stream, const Region& from, DType dtype, TensorView acc,
                                 bool first) = 0;
+
+  // Block p of `to` = rank p's block for this rank, blocks.count(p, rank()) elements of to's dtype, for all p. Block q
+  // of `from` starts at byte_offset + q * stride_bytes, block p of `to` at element p * (to.count / size()). (to.count
+  // may be 0 on ranks that receive nothing.) `to` may not overlap `from`, unless this is the only rank.
+  virtual Ticket all_to_all(Device& device, Stream stream, const Region& from, const OwnerBlocks& blocks,
+                            TensorView to) = 0;
 
   // The host waits until all peers have read what the collective of this ticket offered them.
   virtual void wait_until_read(Ticket ticket) = 0;

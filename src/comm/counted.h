@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <stdexcept>
 
 #include "comm/communicator.h"
 
@@ -22,8 +23,9 @@ class SecondsInside {
   std::chrono::steady_clock::time_point start_;
 };
 
-// A rank sends N - 1 slices in each all_gather and in each reduce_scatter, whichever way they take; its values to
-// N - 1 peers in an all-reduce of host values; the root of a broadcast sends its bytes N - 1 times.
+// A rank sends N - 1 slices in each all_gather and in each reduce_scatter, whichever way they take; in an all_to_all
+// its blocks for others; its values to N - 1 peers in an all-reduce of host values; the root of a broadcast sends its
+// bytes N - 1 times.
 class CountedCommunicator : public Communicator {
  public:
   CountedCommunicator(int rank, int size) : rank_(rank), size_(size) {}
@@ -37,6 +39,17 @@ class CountedCommunicator : public Communicator {
   CollectiveCount& count_slices(CollectiveKind kind, std::int64_t slice_elements, DType dtype) {
     return count(purpose_, kind, slice_elements, static_cast<std::int64_t>(size_of(dtype)));
   }
+  // Of all_to_all. A block that `to` has no room for is a mistake of the caller, and would be written behind it.
+  CollectiveCount& count_blocks(const OwnerBlocks& blocks, const TensorView& to) {
+    if (blocks.counts.size() != static_cast<std::size_t>(size_))
+      throw std::logic_error("an all_to_all needs the number of elements of each owner");
+    for (int p = 0; p < size_; ++p) {
+      if (blocks.count(p, rank_) > to.count / size_)
+        throw std::logic_error("the destination of an all_to_all is too small");
+    }
+    return add(purpose_, CollectiveKind::all_to_all, blocks.sent_by(rank_),
+               static_cast<std::int64_t>(size_of(to.dtype)));
+  }
   CollectiveCount& count_all_reduce(std::size_t values) {
     return count(Purpose::control, CollectiveKind::all_reduce, static_cast<std::int64_t>(values), 8);
   }
@@ -49,11 +62,15 @@ class CountedCommunicator : public Communicator {
   CollectiveCount& count_of(CollectiveKind kind) { return counts_.of(purpose_, kind); }
 
  private:
+  // `elements` to each of the others.
   CollectiveCount& count(Purpose purpose, CollectiveKind kind, std::int64_t elements, std::int64_t element_bytes) {
+    return add(purpose, kind, (size_ - 1) * elements, element_bytes);
+  }
+  CollectiveCount& add(Purpose purpose, CollectiveKind kind, std::int64_t elements, std::int64_t element_bytes) {
     CollectiveCount& entry = counts_.of(purpose, kind);
     ++entry.calls;
-    entry.elements += (size_ - 1) * elements;
-    entry.bytes += (size_ - 1) * elements * element_bytes;
+    entry.elements += elements;
+    entry.bytes += elements * element_bytes;
     return entry;
   }
 

@@ -48,6 +48,11 @@ Ticket CountingCommunicator::reduce_scatter(Device& device, Stream stream, const
   return {};
 }
 
+Ticket CountingCommunicator::all_to_all(Device&, Stream, const Region&, const OwnerBlocks& blocks, TensorView to) {
+  count_blocks(blocks, to);
+  return {};
+}
+
 void CountingCommunicator::all_reduce_sum(std::span<std::int64_t> values) { count_all_reduce(values.size()); }
 
 void CountingCommunicator::broadcast(std::span<std::byte> bytes, int root) { count_broadcast(bytes.size(), root); }

@@ -22,6 +22,8 @@ class CountingCommunicator final : public CountedCommunicator {
   Ticket all_gather(Device& device, Stream stream, const Region& from, TensorView to) override;
   Ticket reduce_scatter(Device& device, Stream stream, const Region& from, DType dtype, TensorView acc,
                         bool first) override;
+  Ticket all_to_all(Device& device, Stream stream, const Region& from, const OwnerBlocks& blocks,
+                    TensorView to) override;
   void wait_until_read(Ticket) override {}
   void all_reduce_sum(std::span<std::int64_t> values) override;
   void broadcast(std::span<std::byte> bytes, int root) override;

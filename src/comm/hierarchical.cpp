@@ -16,8 +16,9 @@ namespace {
 using Progress = ControlBlock::Progress;
 
 // A ticket's number holds the number of the collective, its lane and its kind (for the time spent waiting).
+static_assert(lane_count <= 8 && collective_kind_count <= 8);
 Ticket make_ticket(std::int64_t number, int lane, CollectiveKind kind) {
-  return {(number * 8 + lane) * 2 + (kind == CollectiveKind::all_gather ? 1 : 0)};
+  return {(number * 8 + lane) * 8 + static_cast<std::int64_t>(kind)};
 }
 
 }  // namespace
@@ -125,6 +126,8 @@ void HierarchicalCommunicator::run(int lane, const Collective& collective) {
   const SecondsInside inside(*collective.count);
   if (collective.kind == CollectiveKind::all_gather)
     return run_all_gather(lane, collective.number, collective.from, collective.to);
+  if (collective.kind == CollectiveKind::all_to_all)
+    return run_all_to_all(lane, collective.number, collective.from, collective.blocks, collective.to);
   run_reduce_scatter(*collective.device, lane, collective.number, collective.from, collective.dtype, collective.to,
                      collective.first);
 }
@@ -213,10 +216,52 @@ void HierarchicalCommunicator::run_reduce_scatter(Device& device, int lane, std:
   node_->signal(Progress::finished, lane, number);
 }
 
+Ticket HierarchicalCommunicator::all_to_all(Device& device, Stream stream, const Region& from,
+                                            const OwnerBlocks& blocks, TensorView to) {
+  CollectiveCount& count = count_blocks(blocks, to);
+  return put(stream, {.kind = CollectiveKind::all_to_all,
+                      .device = &device,
+                      .count = &count,
+                      .from = from,
+                      .blocks = blocks,
+                      .to = to});
+}
+
+void HierarchicalCommunicator::run_all_to_all(int lane, std::int64_t number, const Region& from,
+                                              const OwnerBlocks& blocks, TensorView to) {
+  const WindowBuffer& buffer = WindowBuffer::from(from);
+  const auto width = static_cast<std::int64_t>(size_of(to.dtype));
+  const std::int64_t room = to.count / size() * width;
+  auto* out = static_cast<std::byte*>(to.data);
+  const auto block_of = [&](int member, int q) { return buffer.of(member) + from.byte_offset + q * from.stride_bytes; };
+  const auto bytes_between = [&](int p, int q) { return blocks.count(p, q) * width; };
+  node_->signal(Progress::arrived, lane, number);
+  const auto within_node = [&] {
+    // Each member starts with itself and the one after it, so that not all read the same memory at once.
+    for (int i = 0; i < node_->size(); ++i) {
+      const int member = (node_->me() + i) % node_->size();
+      const int p = place_.node_ranks[static_cast<std::size_t>(member)];
+      const std::int64_t bytes = bytes_between(p, rank());
+      if (bytes == 0) continue;  // who sends nothing is not waited for
+      if (i > 0) node_->wait(member, Progress::arrived, lane, number);
+      copy_block(out + p * room, block_of(member, rank()), bytes);
+    }
+    node_->signal(Progress::finished, lane, number);
+  };
+  if (remote_ranks_.empty()) return within_node();
+  std::vector<Transport::Send> sends;
+  std::vector<Transport::Receive> receives;
+  for (const int p : remote_ranks_) {
+    sends.push_back({p, block_of(node_->me(), p), bytes_between(rank(), p)});
+    receives.push_back({p, out + p * room, bytes_between(p, rank())});
+  }
+  transport_->exchange(lane, sends, receives, within_node);
+}
+
 void HierarchicalCommunicator::wait_until_read(Ticket ticket) {
   if (ticket.number == 0) return;
-  const std::int64_t number = ticket.number / 16;
-  const int index = static_cast<int>(ticket.number / 2 % 8);
+  const std::int64_t number = ticket.number / 64;
+  const int index = static_cast<int>(ticket.number / 8 % 8);
   Lane& lane = lanes_[static_cast<std::size_t>(index)];
   if (number <= lane.read) return;
   // A peer finishes only if this rank's part runs too.
@@ -224,8 +269,7 @@ void HierarchicalCommunicator::wait_until_read(Ticket ticket) {
     const Pending pending = queued->second;
     pending.device->synchronize(pending.event);
   }
-  const SecondsInside inside(
-      count_of(ticket.number % 2 == 1 ? CollectiveKind::all_gather : CollectiveKind::reduce_scatter));
+  const SecondsInside inside(count_of(static_cast<CollectiveKind>(ticket.number % 8)));
   for (int member = 0; member < node_->size(); ++member) {
     if (member != node_->me()) node_->wait(member, Progress::finished, index, number);
   }

@@ -40,6 +40,8 @@ class HierarchicalCommunicator final : public CountedCommunicator {
   Ticket all_gather(Device& device, Stream stream, const Region& from, TensorView to) override;
   Ticket reduce_scatter(Device& device, Stream stream, const Region& from, DType dtype, TensorView acc,
                         bool first) override;
+  Ticket all_to_all(Device& device, Stream stream, const Region& from, const OwnerBlocks& blocks,
+                    TensorView to) override;
   void wait_until_read(Ticket ticket) override;
   void all_reduce_sum(std::span<std::int64_t> values) override;
   void broadcast(std::span<std::byte> bytes, int root) override;
@@ -63,7 +65,8 @@ class HierarchicalCommunicator final : public CountedCommunicator {
     std::int64_t number = 0;
     Region from;
     DType dtype = DType::f32;  // of what is reduced
-    TensorView to;             // what is gathered, or the sums
+    OwnerBlocks blocks{};      // of an all_to_all
+    TensorView to;             // what is gathered, the sums, or the blocks received
     bool first = false;
   };
   struct Lane {
@@ -83,6 +86,7 @@ class HierarchicalCommunicator final : public CountedCommunicator {
   void run_all_gather(int lane, std::int64_t number, const Region& from, TensorView to);
   void run_reduce_scatter(Device& device, int lane, std::int64_t number, const Region& from, DType dtype,
                           TensorView acc, bool first);
+  void run_all_to_all(int lane, std::int64_t number, const Region& from, const OwnerBlocks& blocks, TensorView to);
   // Host values of all ranks: sizes[p] bytes come from rank p.
   using Take = FunctionRef<void(int rank, std::size_t offset, std::span<const std::byte> piece)>;
   void exchange(std::span<const std::size_t> sizes, std::span<const std::byte> mine, Take take);

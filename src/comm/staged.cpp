@@ -17,6 +17,13 @@ constexpr std::int64_t signature_bytes = 64;
 std::int64_t round_up(std::int64_t bytes) { return (std::max<std::int64_t>(bytes, 1) + 63) / 64 * 64; }
 std::int64_t bytes_of(DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); }
 
+// FNV-1a, by numbers in place of bytes.
+std::int64_t digest_of(std::span<const std::int64_t> counts) {
+  std::uint64_t digest = 0xcbf29ce484222325;
+  for (const std::int64_t count : counts) digest = (digest ^ static_cast<std::uint64_t>(count)) * 0x100000001b3;
+  return static_cast<std::int64_t>(digest);
+}
+
 }  // namespace
 
 // What belongs to the device and so goes with the last of its buffers: pinned memory, and events of its streams.
@@ -134,6 +141,12 @@ SharedBufferPtr StagedCommunicator::allocate(Device& device, std::int64_t bytes,
 std::string StagedCommunicator::text_of(const Signature& signature) {
   const auto name = [](std::int64_t dtype) { return std::string(name_of(static_cast<DType>(dtype))); };
   const bool gathers = signature.kind == static_cast<std::int64_t>(CollectiveKind::all_gather);
+  if (signature.kind == static_cast<std::int64_t>(CollectiveKind::all_to_all)) {
+    return std::string("all_to_all ") + (signature.to_owners != 0 ? "to" : "from") + " owners of at most " +
+           std::to_string(signature.slice) + " " + name(signature.dtype) +
+           " elements a block (digest of the counts: " + std::to_string(static_cast<std::uint64_t>(signature.digest)) +
+           ")";
+  }
   std::string text = (gathers ? "all_gather of " : "reduce_scatter of ") + std::to_string(signature.slice) + " " +
                      name(signature.dtype) + " elements a slice";
   if (!gathers) {
@@ -268,6 +281,65 @@ Ticket StagedCommunicator::reduce_scatter(Device& device, Stream stream, const R
         window_read_[index] = host_.reduce_scatter(host_device_, host_stream,
                                                    {window_.get(), half * half_bytes, chunk_bytes_}, dtype, sum, first);
         device.copy(stream, acc.part(start, elements).data, sum.data, sum.bytes());
+        staging->copied_back[index] = device.record(stream);
+      });
+  return {};
+}
+
+Ticket StagedCommunicator::all_to_all(Device& device, Stream stream, const Region& from, const OwnerBlocks& blocks,
+                                      TensorView to) {
+  const SecondsInside inside(count_blocks(blocks, to));
+  const std::int64_t width = bytes_of(to.dtype);
+  const std::int64_t room = to.count / size();
+  const std::byte* mine = DeviceBuffer::start_of(from);
+  auto* out = static_cast<std::byte*>(to.data);
+  if (const std::int64_t own = blocks.count(rank(), rank()); own > 0) {
+    std::byte* place = out + rank() * room * width;
+    const std::byte* block = mine + rank() * from.stride_bytes;
+    if (place != block) device.copy(stream, place, block, own * width);
+  }
+  if (size() == 1) return {};
+  const std::int64_t largest = blocks.largest();
+  compare({.number = ++number_,
+           .kind = static_cast<std::int64_t>(CollectiveKind::all_to_all),
+           .slice = largest,
+           .dtype = static_cast<std::int64_t>(to.dtype),
+           .acc_dtype = 0,
+           .first = 0,
+           .to_owners = blocks.to_owners ? 1 : 0,
+           .digest = digest_of(blocks.counts)});
+  const auto staging = staging_.lock();
+  const std::int64_t half_bytes = size() * chunk_bytes_;
+  std::vector<std::int64_t> parts(static_cast<std::size_t>(size()));
+  // What falls into a chunk of a block of so many elements.
+  const auto part_of = [](std::int64_t count, std::int64_t start, std::int64_t elements) {
+    return std::clamp<std::int64_t>(count - start, 0, elements);
+  };
+  // Chunks are those of the largest block, so all ranks exchange equally often.
+  for_each_chunk(
+      device, largest, to.dtype,
+      [&](int half, std::int64_t start, std::int64_t elements) {
+        auto* in = static_cast<std::byte*>(window_->data()) + half * half_bytes;
+        for (int q = 0; q < size(); ++q) {
+          const std::int64_t part = part_of(blocks.count(rank(), q), start, elements);
+          if (q == rank() || part == 0) continue;
+          device.copy(stream, in + q * chunk_bytes_, mine + q * from.stride_bytes + start * width, part * width);
+        }
+        staging->copied_in[static_cast<std::size_t>(half)] = device.record(stream);
+      },
+      [&](int half, std::int64_t start, std::int64_t elements) {
+        const auto index = static_cast<std::size_t>(half);
+        for (std::size_t q = 0; q < parts.size(); ++q) parts[q] = part_of(blocks.counts[q], start, elements);
+        // The own block is not in it: what the host copies in its place goes nowhere.
+        std::byte* all = staging->exchanged.at(half * half_bytes);
+        window_read_[index] =
+            host_.all_to_all(host_device_, host_stream, {window_.get(), half * half_bytes, chunk_bytes_},
+                             {parts, blocks.to_owners}, {all, size() * elements, to.dtype});
+        for (int p = 0; p < size(); ++p) {
+          const std::int64_t part = part_of(blocks.count(p, rank()), start, elements);
+          if (p == rank() || part == 0) continue;
+          device.copy(stream, out + (p * room + start) * width, all + p * elements * width, part * width);
+        }
         staging->copied_back[index] = device.record(stream);
       });
   return {};

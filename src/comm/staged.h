@@ -39,6 +39,8 @@ class StagedCommunicator final : public CountedCommunicator {
   Ticket all_gather(Device& device, Stream stream, const Region& from, TensorView to) override;
   Ticket reduce_scatter(Device& device, Stream stream, const Region& from, DType dtype, TensorView acc,
                         bool first) override;
+  Ticket all_to_all(Device& device, Stream stream, const Region& from, const OwnerBlocks& blocks,
+                    TensorView to) override;
   void wait_until_read(Ticket) override {}
   void all_reduce_sum(std::span<std::int64_t> values) override;
   void broadcast(std::span<std::byte> bytes, int root) override;
@@ -57,6 +59,7 @@ class StagedCommunicator final : public CountedCommunicator {
   // What all ranks must have in common of a collective.
   struct Signature {
     std::int64_t number, kind, slice, dtype, acc_dtype, first;
+    std::int64_t to_owners = 0, digest = 0;  // of an all_to_all: which way, and of the counts by owner
     bool operator==(const Signature&) const = default;
   };
   static std::string text_of(const Signature& signature);

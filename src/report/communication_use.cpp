@@ -9,7 +9,7 @@ namespace zt {
 
 namespace {
 
-constexpr std::array<const char*, 4> kinds = {"all_reduce", "reduce_scatter", "all_gather", "broadcast"};
+constexpr std::array<const char*, 5> kinds = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all"};
 
 std::string spaced(std::string kind) {
   for (char& c : kind) c = c == '_' ? '-' : c;

@@ -59,7 +59,9 @@ Json collectives_json(const Plan& plan) {
     const CollectiveCount& count = plan.sent.at(static_cast<std::size_t>(which));
     return Json{{"calls", count.calls}, {"bytes", count.bytes}};
   };
-  return {{"reduce_scatter", kind(CollectiveKind::reduce_scatter)}, {"all_gather", kind(CollectiveKind::all_gather)}};
+  return {{"reduce_scatter", kind(CollectiveKind::reduce_scatter)},
+          {"all_gather", kind(CollectiveKind::all_gather)},
+          {"all_to_all", kind(CollectiveKind::all_to_all)}};
 }
 
 Json row_json(const EstimateRow& row, bool with_largest) {
@@ -104,9 +106,9 @@ Json row_json(const EstimateRow& row, bool with_largest) {
   }
   if (row.time) {
     const StepTime& time = *row.time;
-    json["prediction"] = {{"step_seconds", time.step}, {"forward", time.forward}, {"backward", time.backward},
-                          {"update", time.update},     {"gather", time.gather},   {"reduce", time.reduce},
-                          {"exposed", time.exposed}};
+    json["prediction"] = {{"step_seconds", time.step}, {"forward", time.forward},      {"backward", time.backward},
+                          {"update", time.update},     {"gather", time.gather},        {"reduce", time.reduce},
+                          {"exposed", time.exposed},   {"all_to_all", time.all_to_all}};
     json["prediction"][row.counts_tokens ? "tokens_per_second" : "samples_per_second"] =
         static_cast<double>(row.positions) / time.step;
   }
@@ -199,15 +201,26 @@ std::vector<std::string> largest_table(const std::vector<EstimateRow>& rows, std
 
 std::vector<std::string> time_table(const std::vector<EstimateRow>& rows) {
   std::vector<std::string> lines;
-  lines.emplace_back("seconds of a step, predicted; exposed: what is not hidden of gather and reduce");
-  const std::string unit = !rows.empty() && rows.front().counts_tokens ? "tokens/s" : "samples/s";
-  const std::string columns = "stage  forward backward   update   gather   reduce  exposed     step" + right(unit, 10);
-  for_each_group(rows, lines, columns, [](const EstimateRow& row) {
-    std::string line = right(std::to_string(row.plan.stage), 5);
+  const bool has_blocks =
+      std::any_of(rows.begin(), rows.end(), [](const EstimateRow& row) { return row.time->all_to_all > 0.0; });
+  // Few plans send blocks; with their column the others are narrower.
+  const std::size_t width = has_blocks ? 8 : 9;
+  lines.emplace_back(has_blocks ? "seconds of a step, predicted; blocks: sent to owners and back (all_to_all), never "
+                                  "hidden;"
+                                : "seconds of a step, predicted; exposed: what is not hidden of gather and reduce");
+  if (has_blocks) lines.emplace_back("exposed: these, and what is not hidden of gather and reduce");
+  std::string columns = "stage" + right("forward", width) + right("backward", 9);
+  for (const char* name : {"update", "gather", "reduce"}) columns += right(name, width);
+  if (has_blocks) columns += right("blocks", width);
+  columns += right("exposed", width) + right("step", width) +
+             right(!rows.empty() && rows.front().counts_tokens ? "tokens/s" : "samples/s", 10);
+  for_each_group(rows, lines, columns, [&](const EstimateRow& row) {
     const StepTime& time = *row.time;
-    for (const double seconds :
-         {time.forward, time.backward, time.update, time.gather, time.reduce, time.exposed, time.step})
-      line += right(short_seconds(seconds), 9);
+    std::string line = right(std::to_string(row.plan.stage), 5) + right(short_seconds(time.forward), width) +
+                       right(short_seconds(time.backward), 9);
+    for (const double seconds : {time.update, time.gather, time.reduce}) line += right(short_seconds(seconds), width);
+    if (has_blocks) line += right(short_seconds(time.all_to_all), width);
+    line += right(short_seconds(time.exposed), width) + right(short_seconds(time.step), width);
     return line + right(count_in_words(static_cast<double>(row.positions) / time.step), 10);
   });
   return lines;

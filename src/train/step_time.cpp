@@ -55,10 +55,13 @@ StepTime predict_step(const Plan& plan, std::int64_t accumulation, AccumulationO
     time.gather = seconds_of(sent(plan, CollectiveKind::all_gather), rates.gather_bandwidth, rates.latency, plan.ranks);
     time.reduce =
         seconds_of(sent(plan, CollectiveKind::reduce_scatter), rates.reduce_bandwidth, rates.latency, plan.ranks);
+    time.all_to_all =
+        seconds_of(sent(plan, CollectiveKind::all_to_all), rates.reduce_bandwidth, rates.latency, plan.ranks);
   }
   const bool local = order_in_effect(order, plan.stage, accumulation) == AccumulationOrder::local;
   time.exposed =
       overlaps ? exposed_beside(plan, time, static_cast<double>(accumulation), local) : time.gather + time.reduce;
+  time.exposed += time.all_to_all;
   time.step = time.forward + time.backward + time.update + time.exposed;
   return time;
 }
@@ -71,19 +74,23 @@ Rates rates_of(const MeasuredRun& run, const Plan& plan) {
   const auto of_a_step = [&](double seconds) { return run.step_seconds * seconds / all; };
   const double gather = run.gather.value_or(0.0);
   const double reduce = run.reduce.value_or(0.0);
-  // Updated parameters are gathered behind the update at stages 1 and 2; all else is sent within the passes.
+  const double all_to_all = run.all_to_all.value_or(0.0);
+  // Updated parameters are gathered behind the update at stages 1 and 2, blocks go to owners and back within it; all
+  // else is sent within the passes.
   const bool publishes = plan.stage == 1 || plan.stage == 2;
   const double passes = run.forward + run.backward - reduce - (publishes ? 0.0 : gather);
-  const double update = run.optimizer - (publishes ? gather : 0.0);
+  const double update = run.optimizer - all_to_all - (publishes ? gather : 0.0);
   if (passes <= 0.0) throw UserError("its collectives took longer than its forward and backward passes");
   Rates rates;
   rates.flops = plan.step_flops / of_a_step(passes);
   if (update > 0.0) rates.updates = static_cast<double>(plan.updated) / of_a_step(update);
-  const auto bandwidth = [&](CollectiveKind kind, double seconds) {
-    return seconds > 0.0 ? static_cast<double>(sent(plan, kind).bytes) / of_a_step(seconds) : 0.0;
+  const auto bandwidth = [&](std::int64_t bytes, double seconds) {
+    return seconds > 0.0 ? static_cast<double>(bytes) / of_a_step(seconds) : 0.0;
   };
-  rates.gather_bandwidth = bandwidth(CollectiveKind::all_gather, gather);
-  rates.reduce_bandwidth = bandwidth(CollectiveKind::reduce_scatter, reduce);
+  rates.gather_bandwidth = bandwidth(sent(plan, CollectiveKind::all_gather).bytes, gather);
+  rates.reduce_bandwidth =
+      bandwidth(sent(plan, CollectiveKind::reduce_scatter).bytes + sent(plan, CollectiveKind::all_to_all).bytes,
+                reduce + all_to_all);
   return rates;
 }
 

@@ -6,6 +6,7 @@
 //   pass; backward = (the plan's flops - these) / rate of products           it holds what is recomputed) update   =
 //   elements updated / rate of the optimizer reduce   = bytes of reduce-scatters / bandwidth + calls (N - 1) latency
 //   gather   = bytes of all-gathers / bandwidth + calls (N - 1) latency
+//   all_to_all = bytes of all-to-alls / bandwidth of reduces + calls (N - 1) latency
 //
 // Where communication runs beside computation (GPUs over NCCL), what a phase cannot hide is exposed:
 //
@@ -17,7 +18,8 @@
 //
 // (in local order stages 0 and 1 reduce in the last micro-step alone), and at the least what has no computation beside
 // it: the last unit's reduction, at stage 0 the gather of its sums, at stage 3 each micro-step's gather of the first
-// unit. Elsewhere (CPUs, which move data themselves) all of it is exposed.
+// unit. All-to-alls, within the update, have nothing beside them. Elsewhere (CPUs, which move data themselves) all of
+// it is exposed.
 //
 //   step = forward + backward + update + exposed
 #pragma once
@@ -32,9 +34,9 @@ namespace zt {
 struct Rates {
   double flops = 0.0;             // products of one rank a second
   double gather_bandwidth = 0.0;  // bytes that a rank sends a second; 0: sending takes no time
-  double reduce_bandwidth = 0.0;
-  double latency = 0.0;  // seconds a collective takes for each of the other ranks, beside the bytes
-  double updates = 0.0;  // elements that one rank's optimizer updates a second; 0: updating takes no time
+  double reduce_bandwidth = 0.0;  // and of all-to-alls
+  double latency = 0.0;           // seconds a collective takes for each of the other ranks, beside the bytes
+  double updates = 0.0;           // elements that one rank's optimizer updates a second; 0: updating takes no time
 };
 
 struct StepTime {
@@ -42,6 +44,7 @@ struct StepTime {
   double gather = 0.0, reduce = 0.0;  // hidden or not
   double exposed = 0.0;
   double step = 0.0;
+  double all_to_all = 0.0;  // part of exposed
 };
 
 // `overlaps`: communication runs beside computation.
@@ -52,7 +55,8 @@ StepTime predict_step(const Plan& plan, std::int64_t accumulation, AccumulationO
 struct MeasuredRun {
   double step_seconds = 0.0;  // the median
   double forward = 0.0, backward = 0.0, optimizer = 0.0, data_wait = 0.0;
-  std::optional<double> gather, reduce;  // inside the calls; none: they were not waited for, as over NCCL
+  // Inside the calls; none: they were not waited for, as over NCCL.
+  std::optional<double> gather, reduce, all_to_all;
 };
 
 // The rates with which predict_step() gives that run's own step back, but for its wait for data. A bandwidth is 0 where

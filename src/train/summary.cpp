@@ -69,11 +69,10 @@ Json communication_json(const Session& session, const Plan& plan, const Communic
   json["paper"] = plan.paper_elements;
   json["elements"] = sent;
   json["planned_elements"] = planned;
-  static constexpr std::array<const char*, collective_kind_count> names = {"all_reduce", "reduce_scatter", "all_gather",
-                                                                           "broadcast"};
-  for (std::size_t kind = 0; kind < names.size(); ++kind) {
-    const CollectiveCount& count = counts.training.at(kind);
-    json[names.at(kind)] = {{"calls", count.calls}, {"bytes", count.bytes}, {"seconds", count.seconds}};
+  for (int kind = 0; kind < collective_kind_count; ++kind) {
+    const CollectiveCount& count = counts.training.at(static_cast<std::size_t>(kind));
+    json[std::string(name_of(static_cast<CollectiveKind>(kind)))] = {
+        {"calls", count.calls}, {"bytes", count.bytes}, {"seconds", count.seconds}};
   }
   return json;
 }

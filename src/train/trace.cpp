@@ -1,9 +1,7 @@
 #include "train/trace.h"
 
-#include <array>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <variant>
 
 #include "device/device_decorator.h"
@@ -11,12 +9,6 @@
 namespace zt {
 
 namespace {
-
-std::string_view name_of(CollectiveKind kind) {
-  constexpr std::array<std::string_view, collective_kind_count> names = {"all_reduce", "reduce_scatter", "all_gather",
-                                                                         "broadcast"};
-  return names.at(static_cast<std::size_t>(kind));
-}
 
 class TracingDevice final : public DeviceDecorator {
  public:
@@ -67,7 +59,7 @@ class TracingCommunicator final : public Communicator {
     return inner_.allocate(device, bytes, category, name);
   }
   Ticket all_gather(Device& device, Stream stream, const Region& from, TensorView to) override {
-    const auto span = begin(CollectiveKind::all_gather, stream, to.bytes() / size());
+    const auto span = begin(CollectiveKind::all_gather, stream, to.bytes() / size() * others());
     const Ticket ticket = inner_.all_gather(device, stream, from, to);
     recorder_.end(span);
     return ticket;
@@ -75,20 +67,28 @@ class TracingCommunicator final : public Communicator {
   Ticket reduce_scatter(Device& device, Stream stream, const Region& from, DType dtype, TensorView acc,
                         bool first) override {
     const auto span =
-        begin(CollectiveKind::reduce_scatter, stream, acc.count * static_cast<std::int64_t>(size_of(dtype)));
+        begin(CollectiveKind::reduce_scatter, stream, acc.count * static_cast<std::int64_t>(size_of(dtype)) * others());
     const Ticket ticket = inner_.reduce_scatter(device, stream, from, dtype, acc, first);
+    recorder_.end(span);
+    return ticket;
+  }
+  Ticket all_to_all(Device& device, Stream stream, const Region& from, const OwnerBlocks& blocks,
+                    TensorView to) override {
+    const auto span = begin(CollectiveKind::all_to_all, stream,
+                            blocks.sent_by(rank()) * static_cast<std::int64_t>(size_of(to.dtype)));
+    const Ticket ticket = inner_.all_to_all(device, stream, from, blocks, to);
     recorder_.end(span);
     return ticket;
   }
   void wait_until_read(Ticket ticket) override { inner_.wait_until_read(ticket); }
   void all_reduce_sum(std::span<std::int64_t> values) override {
     const auto span =
-        begin(CollectiveKind::all_reduce, Stream::compute, static_cast<std::int64_t>(values.size_bytes()));
+        begin(CollectiveKind::all_reduce, Stream::compute, static_cast<std::int64_t>(values.size_bytes()) * others());
     inner_.all_reduce_sum(values);
     recorder_.end(span);
   }
   void sum_on_device(Device& device, Stream stream, std::int64_t* values, std::int64_t count) override {
-    const auto span = begin(CollectiveKind::all_reduce, stream, count * 8);
+    const auto span = begin(CollectiveKind::all_reduce, stream, count * 8 * others());
     inner_.sum_on_device(device, stream, values, count);
     recorder_.end(span);
   }
@@ -103,12 +103,13 @@ class TracingCommunicator final : public Communicator {
   std::int64_t peers_shared_bytes() const override { return inner_.peers_shared_bytes(); }
 
  private:
-  std::optional<std::size_t> begin(CollectiveKind kind, Stream stream, std::int64_t slice_bytes) {
+  std::int64_t others() const { return size() - 1; }
+  std::optional<std::size_t> begin(CollectiveKind kind, Stream stream, std::int64_t bytes_sent) {
     TraceRecorder::Span span;
     span.kind = TraceRecorder::Span::Kind::collective;
     span.stream = stream;
     span.name = name_of(kind);
-    span.bytes = slice_bytes * (size() - 1);
+    span.bytes = bytes_sent;
     return recorder_.begin(span);
   }
 

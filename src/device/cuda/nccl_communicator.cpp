@@ -13,9 +13,9 @@ namespace {
 
 std::int64_t bytes_of(DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); }
 
-std::string text_of(const char* name, std::int64_t slice_bytes, Stream stream) {
+std::string text_of(const char* name, std::int64_t bytes, Stream stream, const char* each = "slice") {
   constexpr std::array streams = {"compute", "gather", "reduce", "copy"};
-  return std::string(name) + " of " + std::to_string(slice_bytes) + " bytes a slice on the " +
+  return std::string(name) + " of " + std::to_string(bytes) + " bytes a " + each + " on the " +
          streams[static_cast<std::size_t>(stream)] + " stream";
 }
 
@@ -190,6 +190,35 @@ Ticket NcclCommunicator::reduce_scatter(Device& device, Stream stream, const Reg
     if (p != rank()) sources[static_cast<std::size_t>(p)] = place_of(p);
   }
   add_up();
+  return {};
+}
+
+Ticket NcclCommunicator::all_to_all(Device& device, Stream stream, const Region& from, const OwnerBlocks& blocks,
+                                    TensorView to) {
+  const SecondsInside inside(count_blocks(blocks, to));
+  channels_->check();
+  // What all ranks decide alike: one that has nothing to send or to receive makes an empty group.
+  const std::int64_t largest = blocks.largest() * bytes_of(to.dtype);
+  if (largest == 0) return {};
+  const std::int64_t room = to.count / size() * bytes_of(to.dtype);
+  const std::byte* sent = NcclBuffer::start_of(from);
+  auto* received = static_cast<std::byte*>(to.data);
+  const auto bytes_between = [&](int p, int q) {
+    return static_cast<std::size_t>(blocks.count(p, q) * bytes_of(to.dtype));
+  };
+  const auto source = [&](int q) { return std::span(sent + q * from.stride_bytes, bytes_between(rank(), q)); };
+  const auto destination = [&](int p) { return std::span(received + p * room, bytes_between(p, rank())); };
+  const auto own = source(rank());
+  std::byte* const place = destination(rank()).data();
+  const bool copies = !own.empty() && place != own.data();
+  if (size() == 1) {
+    if (copies) device.copy(stream, place, own.data(), largest);
+    return {};
+  }
+  const Channel channel = channel_for(device, stream);
+  if (copies) device.copy(stream, place, own.data(), static_cast<std::int64_t>(own.size()));
+  const std::string what = text_of("all_to_all", largest, stream, "block at most");
+  send_blocks(channel, stream, what, source, destination, largest);
   return {};
 }
 

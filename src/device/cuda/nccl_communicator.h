@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,10 +21,11 @@ namespace zt::cuda {
 // for the stream (Device::wait) after the collective: NCCL's kernel on the source's own GPU ends when the peers have
 // what it sends.
 //
-// Gathers move bytes. Reductions move the slices in the gradients' own format by grouped sends and receives, the bytes
-// of a reduce-scatter, and add them up in rank order by ReduceOnto: the bits are those of every other communicator.
-// `fast` leaves the sum to ncclReduceScatter: rounded to the gradients' format at each step of an order of NCCL's own,
-// which repeats itself for the same GPUs and the same version of NCCL.
+// Gathers move bytes, and so do blocks between owners and all ranks, by grouped sends and receives. Reductions move the
+// slices in the gradients' own format by grouped sends and receives, the bytes of a reduce-scatter, and add them up in
+// rank order by ReduceOnto: the bits are those of every other communicator. `fast` leaves the sum to ncclReduceScatter:
+// rounded to the gradients' format at each step of an order of NCCL's own, which repeats itself for the same GPUs and
+// the same version of NCCL.
 class NcclCommunicator final : public CountedCommunicator {
  public:
   // All ranks alike. `host` carries host values, ids and news of failures; both outlive the communicator, and its
@@ -40,6 +42,8 @@ class NcclCommunicator final : public CountedCommunicator {
   Ticket all_gather(Device& device, Stream stream, const Region& from, TensorView to) override;
   Ticket reduce_scatter(Device& device, Stream stream, const Region& from, DType dtype, TensorView acc,
                         bool first) override;
+  Ticket all_to_all(Device& device, Stream stream, const Region& from, const OwnerBlocks& blocks,
+                    TensorView to) override;
   void wait_until_read(Ticket) override {}
   void all_reduce_sum(std::span<std::int64_t> values) override;
   // Without a wait of the host. Sums of integers are exact in NCCL's order, too.
@@ -55,7 +59,10 @@ class NcclCommunicator final : public CountedCommunicator {
   using Channel = NcclChannels::Channel;
   void warm_up();
   NcclChannels::Channel channel_for(Device& device, Stream stream);
-  // NCCL's calls of one group each.
+  // NCCL's calls of one group each. A block may be empty, and is not sent then; `largest`: bytes of the largest.
+  void send_blocks(Channel channel, Stream stream, const std::string& what,
+                   const std::function<std::span<const std::byte>(int to)>& source,
+                   const std::function<std::span<std::byte>(int from)>& destination, std::int64_t largest);
   void send_to_all(Channel channel, Stream stream, const std::string& what,
                    const std::function<const std::byte*(int to)>& source,
                    const std::function<std::byte*(int from)>& destination, std::int64_t bytes);

@@ -32,24 +32,41 @@ class Results {
 
 }  // namespace
 
-void NcclCommunicator::send_to_all(Channel channel, Stream stream, const std::string& what,
-                                   const std::function<const std::byte*(int to)>& source,
-                                   const std::function<std::byte*(int from)>& destination, std::int64_t bytes) {
+void NcclCommunicator::send_blocks(Channel channel, Stream stream, const std::string& what,
+                                   const std::function<std::span<const std::byte>(int to)>& source,
+                                   const std::function<std::span<std::byte>(int from)>& destination,
+                                   std::int64_t largest) {
   const NcclFunctions& nccl = channels_->nccl();
   channels_->group(channel, what, [&](ncclComm_t comm) {
     Results results;
-    for (std::int64_t start = 0; start < bytes; start += options_.largest_message) {
-      const auto count = static_cast<std::size_t>(std::min(options_.largest_message, bytes - start));
+    for (std::int64_t start = 0; start < largest; start += options_.largest_message) {
+      const auto first = static_cast<std::size_t>(start);
+      const auto part_of = [&](std::size_t bytes) {
+        return std::min(static_cast<std::size_t>(options_.largest_message), bytes - std::min(first, bytes));
+      };
       // Each rank begins with its neighbours, so that not all send to the same one.
       for (int distance = 1; distance < size(); ++distance) {
         const int to = (rank() + distance) % size();
         const int from = (rank() + size() - distance) % size();
-        results.add(nccl.send(source(to) + start, count, ncclUint8, to, comm, device_.native(stream)));
-        results.add(nccl.receive(destination(from) + start, count, ncclUint8, from, comm, device_.native(stream)));
+        const auto sent = source(to);
+        const auto received = destination(from);
+        if (const std::size_t part = part_of(sent.size()); part > 0)
+          results.add(nccl.send(sent.data() + start, part, ncclUint8, to, comm, device_.native(stream)));
+        if (const std::size_t part = part_of(received.size()); part > 0)
+          results.add(nccl.receive(received.data() + start, part, ncclUint8, from, comm, device_.native(stream)));
       }
     }
     return results.first();
   });
+}
+
+void NcclCommunicator::send_to_all(Channel channel, Stream stream, const std::string& what,
+                                   const std::function<const std::byte*(int to)>& source,
+                                   const std::function<std::byte*(int from)>& destination, std::int64_t bytes) {
+  const auto count = static_cast<std::size_t>(bytes);
+  send_blocks(
+      channel, stream, what, [&](int to) { return std::span(source(to), count); },
+      [&](int from) { return std::span(destination(from), count); }, bytes);
 }
 
 void NcclCommunicator::sum_by_nccl(Channel channel, Stream stream, const std::string& what, const std::byte* slices,

@@ -19,15 +19,17 @@ enum class Without {
   reusing,  // the source is written again only after the collective
 };
 
-enum class Kind { all_gather, reduce_scatter };
+enum class Kind { all_gather, reduce_scatter, all_to_all };
 
 // How many values of the result are wrong on rank 0 of 2, where `early` runs as early as its events allow: the host
 // waits for it first.
 int wrong_values(Communicator& c, Device& device, Kind kind, Without without, Stream early) {
   constexpr std::int64_t slice = 64;
   const bool gathers = kind == Kind::all_gather;
+  const bool sums = kind == Kind::reduce_scatter;
   const std::int64_t sent = gathers ? slice : 2 * slice;
-  const std::int64_t received = gathers ? 2 * slice : slice;
+  const std::int64_t received = sums ? slice : 2 * slice;
+  const std::array<std::int64_t, 2> counts = {slice, slice};
   auto source = c.allocate(device, sent * 4, MemoryCategory::gradients, "source");
   const Buffer result = device.allocate(received * 4, MemoryCategory::gradients, "result");
   const Buffer first = device.allocate_host(sent * 4, "first values");
@@ -42,6 +44,8 @@ int wrong_values(Communicator& c, Device& device, Kind kind, Without without, St
   if (without != Without::before) device.wait(stream, device.record(Stream::compute));
   if (gathers) {
     c.all_gather(device, stream, {source.get(), 0, 0}, result.view(DType::f32));
+  } else if (kind == Kind::all_to_all) {
+    c.all_to_all(device, stream, {source.get(), 0, slice * 4}, {counts, true}, result.view(DType::f32));
   } else {
     c.reduce_scatter(device, stream, {source.get(), 0, slice * 4}, DType::f32, result.view(DType::f32), true);
   }
@@ -53,7 +57,7 @@ int wrong_values(Communicator& c, Device& device, Kind kind, Without without, St
   for (const Stream next : {early, Stream::compute, Stream::copy, stream}) device.synchronize(next);
   int wrong = 0;
   for (std::int64_t i = 0; i < received; ++i) {
-    const float expected = gathers ? static_cast<float>(i / slice + 1) : 3.0F;
+    const float expected = sums ? 3.0F : static_cast<float>(i / slice + 1);
     wrong += seen.as<float>()[i] == expected ? 0 : 1;
   }
   c.barrier();
@@ -82,7 +86,7 @@ int wrong_values(Way way, Kind kind, Without without, Stream early) {
 }  // namespace
 
 TEST_CASE("a removed event around a collective shows in lazy streams") {
-  for (const Kind kind : {Kind::all_gather, Kind::reduce_scatter}) {
+  for (const Kind kind : {Kind::all_gather, Kind::reduce_scatter, Kind::all_to_all}) {
     for (const Way way : {Way::nccl, Way::staged}) {
       CAPTURE(static_cast<int>(kind), static_cast<int>(way));
       const Stream stream = kind == Kind::all_gather ? Stream::gather : Stream::reduce;
