@@ -271,6 +271,27 @@ TEST_CASE("blocks that go to owners and back take the time of reductions, and no
   }
 }
 
+TEST_CASE("an optimizer's products are part of the update, not of the passes") {
+  const Rates rates{.flops = 10.0, .updates = 25.0};
+  Plan plan = plain_plan(0, 1);
+  const StepTime without = predict_step(plan, 1, AccumulationOrder::global, rates, false);
+  plan.update_flops = 40.0;
+  plan.step_flops += plan.update_flops;
+  const StepTime time = predict_step(plan, 1, AccumulationOrder::global, rates, false);
+  CHECK(time.forward == without.forward);
+  CHECK(time.backward == without.backward);
+  CHECK(time.update == without.update + 4.0);
+  // Rates that were measured in such a step predict it.
+  MeasuredRun run;
+  run.step_seconds = time.step;
+  run.forward = time.forward;
+  run.backward = time.backward;
+  run.optimizer = time.update;
+  const Rates found = rates_of(run, plan);
+  CHECK(found.flops == Approx(rates.flops));
+  CHECK(found.updates == Approx(rates.updates));
+}
+
 TEST_CASE("the time of a step is the sum of its parts where nothing is hidden") {
   const Rates rates{.flops = 10.0, .gather_bandwidth = 12.0, .reduce_bandwidth = 6.0, .latency = 0.5, .updates = 25.0};
   for (int stage = 0; stage <= 3; ++stage) {

@@ -8,7 +8,8 @@ namespace zt {
 
 namespace {
 
-double forward_flops(const Plan& plan) { return std::min(plan.model_flops / 3.0, plan.step_flops); }
+double flops_of_passes(const Plan& plan) { return plan.step_flops - plan.update_flops; }
+double forward_flops(const Plan& plan) { return std::min(plan.model_flops / 3.0, flops_of_passes(plan)); }
 
 const CollectiveCount& sent(const Plan& plan, CollectiveKind kind) {
   return plan.sent.at(static_cast<std::size_t>(kind));
@@ -49,8 +50,9 @@ StepTime predict_step(const Plan& plan, std::int64_t accumulation, AccumulationO
                       bool overlaps) {
   StepTime time;
   time.forward = forward_flops(plan) / rates.flops;
-  time.backward = (plan.step_flops - forward_flops(plan)) / rates.flops;
-  if (rates.updates > 0.0) time.update = static_cast<double>(plan.updated) / rates.updates;
+  time.backward = (flops_of_passes(plan) - forward_flops(plan)) / rates.flops;
+  time.update = plan.update_flops / rates.flops;
+  if (rates.updates > 0.0) time.update += static_cast<double>(plan.updated) / rates.updates;
   if (plan.ranks > 1) {
     time.gather = seconds_of(sent(plan, CollectiveKind::all_gather), rates.gather_bandwidth, rates.latency, plan.ranks);
     time.reduce =
@@ -82,8 +84,9 @@ Rates rates_of(const MeasuredRun& run, const Plan& plan) {
   const double update = run.optimizer - all_to_all - (publishes ? gather : 0.0);
   if (passes <= 0.0) throw UserError("its collectives took longer than its forward and backward passes");
   Rates rates;
-  rates.flops = plan.step_flops / of_a_step(passes);
-  if (update > 0.0) rates.updates = static_cast<double>(plan.updated) / of_a_step(update);
+  rates.flops = flops_of_passes(plan) / of_a_step(passes);
+  const double moving = of_a_step(update) - plan.update_flops / rates.flops;
+  if (moving > 0.0) rates.updates = static_cast<double>(plan.updated) / moving;
   const auto bandwidth = [&](std::int64_t bytes, double seconds) {
     return seconds > 0.0 ? static_cast<double>(bytes) / of_a_step(seconds) : 0.0;
   };

@@ -2,11 +2,12 @@
 //
 // A rank computes, in A micro-steps, a forward and a backward pass, sends and receives, and updates what it owns:
 //
-//   forward  = a third of the model's flops / rate of products        (the rest of the plan's flops is the backward
-//   pass; backward = (the plan's flops - these) / rate of products           it holds what is recomputed) update   =
-//   elements updated / rate of the optimizer reduce   = bytes of reduce-scatters / bandwidth + calls (N - 1) latency
-//   gather   = bytes of all-gathers / bandwidth + calls (N - 1) latency
-//   all_to_all = bytes of all-to-alls / bandwidth of reduces + calls (N - 1) latency
+//   | forward    | a third of the model's flops / rate of products                                     |
+//   | backward   | the rest of the passes' flops, recomputed blocks included / rate of products        |
+//   | update     | the optimizer's flops (Muon) / rate of products + elements updated / rate of updates |
+//   | reduce     | bytes of reduce-scatters / bandwidth + calls (N - 1) latency                        |
+//   | gather     | bytes of all-gathers / bandwidth + calls (N - 1) latency                            |
+//   | all_to_all | bytes of all-to-alls / bandwidth of reduces + calls (N - 1) latency                 |
 //
 // Where communication runs beside computation (GPUs over NCCL), what a phase cannot hide is exposed:
 //
