@@ -37,7 +37,7 @@ struct CheckpointFile {
 struct CheckpointTensor {
   std::string name;
   std::vector<std::int64_t> shape;
-  bool trained = true;         // has moments
+  bool trained = true;           // has moments
   std::optional<int> moments{};  // how many of the manifest's it keeps, the first ones; without a value all
   std::int64_t count() const;
 };
