@@ -51,7 +51,7 @@ void check_as_estimated(const Json& row, const Json& summary) {
   CHECK(estimated.at("planned") == sent.at("planned"));
   CHECK(estimated.at("elements_per_parameter_and_step") == sent.at("elements_per_parameter_and_step"));
   CHECK(estimated.at("paper") == sent.at("paper"));
-  for (const char* kind : {"all_gather", "reduce_scatter"}) {
+  for (const char* kind : {"all_gather", "reduce_scatter", "all_to_all"}) {
     for (const char* what : {"calls", "bytes"}) {
       CAPTURE(kind, what);
       CHECK(estimated.at(kind).at(what).get<std::int64_t>() * steps == sent.at(kind).at(what));
@@ -62,6 +62,7 @@ void check_as_estimated(const Json& row, const Json& summary) {
 
 const Arguments no_skips = {"--set", "fp16.enabled=true", "--set", "fp16.initial_scale_power=2"};
 const Arguments rounded_sums = {"--set", "bf16.enabled=true", "--set", "data_types.grad_accum_dtype=bf16"};
+const Arguments muon = {"--set", "optimizer.type=Muon"};
 const Arguments of_the_config = {"--config", "config.json"};
 
 }  // namespace
@@ -72,7 +73,9 @@ TEST_CASE("an estimate is what a run of the config holds and sends, at every sta
   const Workplace mlp(tiny_mlp);
   const Arguments bf16 = {"--set", "bf16.enabled=true", "--set", "activation_checkpointing.every=2"};
   const std::vector<std::pair<const Workplace*, Arguments>> cases = {
-      {&gpt, {}}, {&gpt, no_skips}, {&gpt, bf16}, {&gpt, rounded_sums}, {&mlp, {}}, {&mlp, no_skips}};
+      {&gpt, {}},     {&gpt, no_skips}, {&gpt, bf16}, {&gpt, rounded_sums},
+      {&mlp, {}},     {&mlp, no_skips}, {&gpt, muon}, {&gpt, muon + no_skips},
+      {&mlp, muon}};
   for (std::size_t index = 0; index < cases.size(); ++index) {
     const Workplace& place = *cases[index].first;
     const Arguments more = sixty + cases[index].second;

@@ -220,6 +220,26 @@ TEST_CASE("On GPUs dropout, recomputation, freezing and the apex levels keep one
   }
 }
 
+TEST_CASE("On GPUs Muon's matrices go to a rank and back on the stream, and all stages keep one curve") {
+  for (const auto& [preset, ranks] : {std::pair{"fp32", 1}, {"bf16", 2}, {"fp32", 4}}) {
+    INFO(preset << ", " << ranks << " ranks");
+    Settings settings = in_precision(with_batch(tiny_gpt(), 1, 1, ranks), preset);
+    settings.optimizer.type = "Muon";
+    settings.optimizer.momentum = 0.9;
+    settings.optimizer.nesterov = true;
+    settings.optimizer.learning_rate = 0.01;
+    const Curve gpu = require_stages_agree(settings, ranks, ranks == 1 ? "staged" : "nccl");
+    require_same_course(gpu, trace_curve(settings, data_for(settings), ranks), tolerance_of(preset));
+    const Dataset data = data_for(settings);
+    Settings late = on_gpu(settings, ranks == 1 ? "staged" : "nccl");
+    late.zero.stage = 3;
+    late.training.report_delay = 1;
+    CHECK(trace_curve(late, data, ranks).same_bits(gpu));
+    late.device.communicator = "staged";
+    CHECK(trace_curve(late, data, ranks).same_bits(gpu));
+  }
+}
+
 TEST_CASE("On GPUs overflowing steps are skipped as on the CPU, and the scale comes down alike") {
   Settings settings = in_precision(with_batch(tiny_mlp(), 2, 1, 2), "fp16");
   settings.loss_scale.initial_scale_power = 32;
