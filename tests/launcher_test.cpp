@@ -84,7 +84,7 @@ TEST_CASE("local processes gather and reduce in rank order, on one node and over
         // Larger than what fits a socket, or is copied through the caches.
         check_all_gather<float>(c, device, Stream::gather, 1200003);
         check_reduce_scatter<bf16_t, float>(c, device, Stream::reduce, 1200003);
-        check_all_to_all<float>(c, device, Stream::reduce, 300001);
+        check_all_to_all<float>(c, device, Stream::reduce, 100003);
         return 0;
       });
       CHECK(outcome.text.empty());

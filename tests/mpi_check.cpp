@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
       check_communicator(*communicator, device, {0, 5, 3000});
       check_all_gather<float>(*communicator, device, Stream::gather, 1200003);
       check_reduce_scatter<bf16_t, float>(*communicator, device, Stream::reduce, 1200003);
-      check_all_to_all<float>(*communicator, device, Stream::reduce, 300001);
+      check_all_to_all<float>(*communicator, device, Stream::reduce, 100003);
       check_counts_of_dry_run(*communicator, 96);
     } catch (const PeerFailed&) {
       return 1;
