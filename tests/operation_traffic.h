@@ -150,6 +150,18 @@ inline Traffic traffic_of(const Operation& operation) {
             return {all(op.parameter) + all(op.first_moment) + all(op.second_moment),
                     all(op.parameter) + all(op.published)};
           },
+          [](const MuonDirection& op) -> Traffic {
+            return {all(op.momentum) + all(op.gradient), all(op.momentum) + all(op.direction)};
+          },
+          [](const DivideByNorm& op) -> Traffic {
+            return {all(op.values), all(op.values)};
+          },
+          [](const Combine& op) -> Traffic {
+            return {all(op.a) + all(op.b), all(op.out)};
+          },
+          [](const MuonUpdate& op) -> Traffic {
+            return {all(op.parameter) + all(op.direction), all(op.parameter) + all(op.published)};
+          },
           [](const Checksum& op) -> Traffic {
             return {all(op.in), 0};
           },

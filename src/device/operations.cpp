@@ -53,7 +53,11 @@ std::string_view name_of(const Operation& operation) {
                                                                                          "lion_update",
                                                                                          "lamb_moments",
                                                                                          "trust_ratios",
-                                                                                         "lamb_update"};
+                                                                                         "lamb_update",
+                                                                                         "muon_direction",
+                                                                                         "divide_by_norm",
+                                                                                         "combine",
+                                                                                         "muon_update"};
   return names.at(operation.index());
 }
 
@@ -110,6 +114,14 @@ std::vector<ConstTensorView> outputs_of(const Operation& operation) {
                      },
                      [](const TrustRatios& op) -> Views { return {floats(op.out, op.count)}; },
                      [](const LambUpdate& op) -> Views {
+                       return {op.parameter, op.published};
+                     },
+                     [](const MuonDirection& op) -> Views {
+                       return {op.momentum, op.direction};
+                     },
+                     [](const DivideByNorm& op) -> Views { return {op.values}; },
+                     [](const Combine& op) -> Views { return {op.out}; },
+                     [](const MuonUpdate& op) -> Views {
                        return {op.parameter, op.published};
                      },
                      [](const SumValues&) -> Views { return {}; },

@@ -381,6 +381,40 @@ struct LambUpdate {
   const UpdateDecision* decision = nullptr;
 };
 
+// Muon (Jordan et al. 2024), in operations between which matrices are brought together and made orthogonal by a
+// Newton-Schulz iteration of MatMul and Combine.
+// m += (g - m) * one_minus_beta; direction = nesterov ? m - (m - g) * one_minus_beta : m, with m before it is rounded
+// on storing: as PyTorch's lerp computes it, for beta from 0.5.
+struct MuonDirection {
+  TensorView momentum{};
+  TensorView direction{};  // fp32
+  ConstTensorView gradient{};
+  float factor = 1.0F, one_minus_beta = 0.05F;
+  bool nesterov = true;
+  const UpdateDecision* decision = nullptr;
+};
+// values[i] /= norm + epsilon, norm = sqrt(*squares) in double, rounded to float.
+struct DivideByNorm {
+  TensorView values{};  // fp32
+  const Accumulator* squares = nullptr;
+  float epsilon = 1e-7F;
+};
+// out[i] = alpha * a[i] + beta * b[i], the products rounded, too. out may be the memory of a or b.
+struct Combine {
+  ConstTensorView a{}, b{};  // fp32
+  TensorView out{};          // fp32
+  float alpha = 1.0F, beta = 1.0F;
+};
+// p *= 1 - learning_rate * weight_decay; p -= learning_rate * (scale * direction). Of a decision the factor is not
+// used: the direction has it.
+struct MuonUpdate {
+  TensorView parameter{};
+  TensorView published{};
+  ConstTensorView direction{};  // fp32
+  float learning_rate = 0.0F, scale = 1.0F, weight_decay = 0.0F;
+  const UpdateDecision* decision = nullptr;
+};
+
 // *out += sum mod 2^64 over elements of mix64(mix64(tensor_index << 40 ^ (first_element + i)) ^ bits of the
 // value converted to fp32).
 struct Checksum {
@@ -390,11 +424,12 @@ struct Checksum {
   std::uint64_t* out = nullptr;
 };
 
-using Operation = std::variant<Fill, Cast, Initialize, MatMul, BiasGradient, EmbeddingForward, EmbeddingBackward,
-                               LayerNormForward, LayerNormBackward, ActivationForward, ActivationBackward,
-                               DropoutForward, AttentionForward, AttentionBackward, CrossEntropy, SquaredError,
-                               SumValues, SumSquares, ReduceOnto, DecideUpdate, AdamUpdate, SgdUpdate, AdagradUpdate,
-                               Checksum, CachedAttention, LionUpdate, LambMoments, TrustRatios, LambUpdate>;
+using Operation =
+    std::variant<Fill, Cast, Initialize, MatMul, BiasGradient, EmbeddingForward, EmbeddingBackward, LayerNormForward,
+                 LayerNormBackward, ActivationForward, ActivationBackward, DropoutForward, AttentionForward,
+                 AttentionBackward, CrossEntropy, SquaredError, SumValues, SumSquares, ReduceOnto, DecideUpdate,
+                 AdamUpdate, SgdUpdate, AdagradUpdate, Checksum, CachedAttention, LionUpdate, LambMoments, TrustRatios,
+                 LambUpdate, MuonDirection, DivideByNorm, Combine, MuonUpdate>;
 
 std::string_view name_of(const Operation& operation);
 

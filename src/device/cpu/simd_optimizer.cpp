@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/exact_sum.h"
+#include "device/cpu/as_decided.h"
 #include "device/cpu/simd.h"
 #include "device/cpu/simd_targets.h"
 
@@ -14,6 +15,7 @@
 #include "hwy/foreach_target.h"
 // clang-format on
 #include "device/cpu/simd_common-inl.h"
+#include "device/cpu/simd_optimizer_pass-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -22,7 +24,7 @@ namespace HWY_NAMESPACE {
 
 // ---- The optimizers: what one step does to vectors of gradients g, parameters p and moments s.
 
-struct Adam {
+struct Adam : OptimizerPass {
   static constexpr int moments = 2;
   explicit Adam(const AdamUpdate& op)
       : coupled(!op.decoupled && op.weight_decay != 0.0F),
@@ -64,7 +66,7 @@ struct AmsGrad : Adam {
   }
 };
 
-struct Sgd {
+struct Sgd : OptimizerPass {
   static constexpr int moments = 0;
   explicit Sgd(const SgdUpdate& op)
       : decays(op.weight_decay != 0.0F),
@@ -98,7 +100,7 @@ struct SgdWithMomentum : Sgd {
   VF momentum, one_minus_dampening;
 };
 
-struct Adagrad {
+struct Adagrad : OptimizerPass {
   static constexpr int moments = 1;
   explicit Adagrad(const AdagradUpdate& op)
       : decays(op.weight_decay != 0.0F),
@@ -116,7 +118,7 @@ struct Adagrad {
   VF weight_decay, learning_rate, epsilon;
 };
 
-struct Lion {
+struct Lion : OptimizerPass {
   static constexpr int moments = 1;
   explicit Lion(const LionUpdate& op)
       : shrink(hn::Set(F32(), 1.0F - op.learning_rate * op.weight_decay)),
@@ -158,8 +160,7 @@ struct Lamb {
   VF correction1, correction2, epsilon, weight_decay;
 };
 
-struct LambMean : Lamb {
-  static constexpr int moments = 3;  // the third is the direction
+struct LambMean : Lamb, LambMomentsPass {
   explicit LambMean(const LambMoments& op)
       : Lamb(op.rule),
         beta1(hn::Set(F32(), op.beta1)),
@@ -176,119 +177,13 @@ struct LambMean : Lamb {
   VF beta1, beta2, one_minus_beta1, one_minus_beta2;
 };
 
-struct LambMove : Lamb {
-  static constexpr int moments = 2;
+struct LambMove : Lamb, LambUpdatePass {
   explicit LambMove(const LambUpdate& op) : Lamb(op.rule), rate(hn::Set(F32(), op.learning_rate * *op.trust_ratio)) {}
 
   HWY_INLINE void operator()(VF /*g*/, VF& p, VF* s) const { p = hn::Sub(p, hn::Mul(rate, direction(p, s[0], s[1]))); }
 
   VF rate;
 };
-
-// What an optimizer leaves alone.
-template <class Optimizer>
-constexpr bool takes_gradient = true;
-template <>
-constexpr bool takes_gradient<LambMove> = false;
-template <class Optimizer>
-constexpr bool changes_parameter = true;
-template <>
-constexpr bool changes_parameter<LambMean> = false;
-template <class Optimizer>
-constexpr bool changes_moments = true;
-template <>
-constexpr bool changes_moments<LambMove> = false;
-
-// ---- Runs of elements. One moment more than there is keeps arrays from being empty.
-
-constexpr int most_moments = 3;
-
-// Where the converted copy goes; None: there is none.
-struct None {};
-template <class Extent>
-HWY_INLINE void publish(VF, None*, std::int64_t, Extent) {}
-template <typename T, class Extent>
-HWY_INLINE void publish(VF value, T* to, std::int64_t i, Extent extent) {
-  store(F32(), value, to + i, extent);
-}
-
-// Master and moments in fp32.
-template <class Optimizer, typename G, typename P>
-void update_floats(const Optimizer& optimizer, float scale, const G* gradient, float* parameter,
-                   float* const (&moments)[most_moments], P* published, std::int64_t n) {
-  const F32 d;
-  const VF factor = hn::Set(d, scale);
-  const Optimizer step = optimizer;  // in registers: stores might change what lies in memory
-  for_vectors(d, n, [&](std::int64_t i, auto extent) HWY_ATTR {
-    VF s[Optimizer::moments + 1];
-    for (int k = 0; k < Optimizer::moments; ++k) s[k] = load(d, moments[k] + i, extent);
-    VF p = load(d, parameter + i, extent);
-    VF g = factor;
-    if constexpr (takes_gradient<Optimizer>) g = hn::Mul(load(d, gradient + i, extent), factor);
-    step(g, p, s);
-    if constexpr (changes_moments<Optimizer>) {
-      for (int k = 0; k < Optimizer::moments; ++k) store(d, s[k], moments[k] + i, extent);
-    }
-    if constexpr (changes_parameter<Optimizer>) {
-      store(d, p, parameter + i, extent);
-      publish(p, published, i, extent);
-    }
-  });
-}
-
-// The elements first ... first + n - 1 as floats to work on: in place if they are, else converted into buffer.
-inline float* writable_floats(const TensorView& view, std::int64_t first, std::int64_t n, float* buffer) {
-  if (view.dtype == DType::f32) return view.as<float>() + first;
-  as_floats(view, first, n, buffer);
-  return buffer;
-}
-
-// Any dtypes: pieces are converted, updated and rounded back. n <= piece.
-template <class Optimizer>
-void update_piece(const Optimizer& optimizer, float scale, const ConstTensorView& gradient, const TensorView& parameter,
-                  const TensorView (&moments)[most_moments], const TensorView& published, std::int64_t first,
-                  std::int64_t n) {
-  HWY_ALIGN float buffers[most_moments + 2][piece];
-  float* s[most_moments] = {};
-  for (int k = 0; k < Optimizer::moments; ++k) s[k] = writable_floats(moments[k], first, n, buffers[k]);
-  float* p = writable_floats(parameter, first, n, buffers[most_moments]);
-  const float* g = takes_gradient<Optimizer> ? as_floats(gradient, first, n, buffers[most_moments + 1]) : p;
-  update_floats(optimizer, scale, g, p, s, static_cast<None*>(nullptr), n);
-  for (int k = 0; k < Optimizer::moments; ++k) {
-    if (changes_moments<Optimizer> && moments[k].dtype != DType::f32) store_floats(s[k], moments[k], first, n, false);
-  }
-  if (!changes_parameter<Optimizer>) return;
-  if (parameter.dtype != DType::f32) store_floats(p, parameter, first, n, false);
-  if (published) store_floats(as_floats(parameter, first, n, p), published, first, n, false);
-}
-
-template <class Optimizer>
-void update(const Optimizer& optimizer, float factor, const ConstTensorView& gradient, const TensorView& parameter,
-            const TensorView& published, const TensorView (&moments)[most_moments], Context& context) {
-  bool in_floats = parameter.dtype == DType::f32;
-  for (int k = 0; k < Optimizer::moments; ++k) in_floats = in_floats && moments[k].dtype == DType::f32;
-  for_ranges(context, parameter.count, elements_per_task, [&](std::int64_t first, std::int64_t n) {
-    if (!in_floats) {
-      return for_pieces(n, [&](std::int64_t begin, std::int64_t count) {
-        update_piece(optimizer, factor, gradient, parameter, moments, published, first + begin, count);
-      });
-    }
-    float* s[most_moments] = {};
-    for (int k = 0; k < Optimizer::moments; ++k) s[k] = moments[k].template as<float>() + first;
-    float* p = parameter.as<float>() + first;
-    dispatch(gradient.dtype, [&]<typename G>(G*) {
-      const G* g = gradient.template as<G>() + first;
-      if (!published) return update_floats(optimizer, factor, g, p, s, static_cast<None*>(nullptr), n);
-      dispatch(published.dtype, [&]<typename P>(P*) {
-        update_floats(optimizer, factor, g, p, s, published.template as<P>() + first, n);
-      });
-    });
-  });
-}
-template <class Optimizer, class Op>
-void update(const Op& op, const TensorView (&moments)[most_moments], Context& context) {
-  update(Optimizer(op), op.factor, op.gradient, op.parameter, op.published, moments, context);
-}
 
 void adam_update(const AdamUpdate& op, Context& context) {
   if (op.largest_second_moment) {
@@ -329,20 +224,6 @@ HWY_EXPORT(lion_update);
 HWY_EXPORT(lamb_moments);
 HWY_EXPORT(lamb_update);
 
-namespace {
-
-// Calls `update` with the operation as the device's decision, if there is one, leaves it.
-template <class Op, typename Update>
-void as_decided(const Op& op, Update&& update) {
-  if (op.decision == nullptr) return update(op);
-  if (op.decision->apply == 0) return;
-  Op decided = op;
-  decided.factor = op.decision->factor;
-  update(decided);
-}
-
-}  // namespace
-
 WorkspaceNeed workspace_of(const AdamUpdate&) { return {}; }
 void run(const AdamUpdate& op, Context& context) {
   as_decided(op, [&](const AdamUpdate& decided) { HWY_DYNAMIC_DISPATCH(adam_update)(decided, context); });
@@ -381,8 +262,7 @@ void run(const TrustRatios& op, Context&) {
 
 WorkspaceNeed workspace_of(const LambUpdate&) { return {}; }
 void run(const LambUpdate& op, Context& context) {
-  if (op.decision != nullptr && op.decision->apply == 0) return;
-  HWY_DYNAMIC_DISPATCH(lamb_update)(op, context);
+  as_decided(op, [&](const LambUpdate& decided) { HWY_DYNAMIC_DISPATCH(lamb_update)(decided, context); });
 }
 
 WorkspaceNeed workspace_of(const DecideUpdate&) { return {}; }

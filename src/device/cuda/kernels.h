@@ -2,7 +2,7 @@
 // promises, launches on the given stream and returns. Products are elsewhere (products.h).
 //
 // All are cut into blocks by shape alone: bits depend neither on the grid nor on which GPU of a kind runs them.
-// Fill, Cast, Initialize, DropoutForward, ReduceOnto, the optimizers' steps, SumValues, SumSquares, Checksum and the
+// Fill, Cast, Initialize, DropoutForward, ReduceOnto, what optimizers run, SumValues, SumSquares, Checksum and the
 // gradient of SquaredError give the CPU's bits, normal numbers those of a CPU with fused multiplication and addition
 // (AVX2 and above). Of NaN that is true for Cast and Checksum; arithmetic makes NaN of the GPU's own.
 // Errors: RunError for what CUDA reports at the launch.
@@ -51,6 +51,10 @@ void run(const LionUpdate& op, const Launch& launch);
 void run(const LambMoments& op, const Launch& launch);
 void run(const TrustRatios& op, const Launch& launch);
 void run(const LambUpdate& op, const Launch& launch);
+void run(const MuonDirection& op, const Launch& launch);
+void run(const DivideByNorm& op, const Launch& launch);
+void run(const Combine& op, const Launch& launch);
+void run(const MuonUpdate& op, const Launch& launch);
 void run(const Checksum& op, const Launch& launch);
 
 }  // namespace zt::cuda

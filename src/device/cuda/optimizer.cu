@@ -1,16 +1,13 @@
 // Steps of the optimizers: one pass over gradient, master, moments and the published copy. Additions and
 // multiplications are rounded one by one, in PyTorch's order, as device/cpu/simd_optimizer.cpp does.
-#include "device/cuda/any_format.h"
+#include "device/cuda/optimizer_pass.h"
 
 namespace zt::cuda {
 namespace {
 
-// a + b c with two roundings, which nvcc would fuse into one.
-__device__ __forceinline__ float plus_product(float a, float b, float c) { return __fadd_rn(a, __fmul_rn(b, c)); }
-
 // ---- The optimizers: what one step does to a gradient g, a parameter p and its moments s.
 
-struct Adam {
+struct Adam : OptimizerPass {
   static constexpr int moments = 2;
   float learning_rate, weight_decay, beta2, one_minus_beta1, one_minus_beta2, step_size, correction, epsilon;
   bool decoupled;
@@ -55,7 +52,7 @@ struct AmsGrad : Adam {
   }
 };
 
-struct Sgd {
+struct Sgd : OptimizerPass {
   static constexpr int moments = 0;
   float learning_rate, weight_decay;
 
@@ -85,7 +82,7 @@ struct SgdWithMomentum : Sgd {
   }
 };
 
-struct Adagrad {
+struct Adagrad : OptimizerPass {
   static constexpr int moments = 1;
   float learning_rate, weight_decay, epsilon;
 
@@ -99,7 +96,7 @@ struct Adagrad {
   }
 };
 
-struct Lion {
+struct Lion : OptimizerPass {
   static constexpr int moments = 1;
   float learning_rate, weight_decay, beta1, beta2, one_minus_beta1, one_minus_beta2;
 
@@ -132,8 +129,7 @@ struct Lamb {
   }
 };
 
-struct LambMean : Lamb {
-  static constexpr int moments = 3;  // the third is the direction
+struct LambMean : Lamb, LambMomentsPass {
   float beta1, beta2, one_minus_beta1, one_minus_beta2;
 
   explicit LambMean(const LambMoments& op)
@@ -150,8 +146,7 @@ struct LambMean : Lamb {
   }
 };
 
-struct LambMove : Lamb {
-  static constexpr int moments = 2;
+struct LambMove : Lamb, LambUpdatePass {
   float learning_rate;
   const float* trust_ratio;  // on the device
 
@@ -162,101 +157,6 @@ struct LambMove : Lamb {
     p = __fsub_rn(p, __fmul_rn(__fmul_rn(learning_rate, *trust_ratio), direction(p, s[0], s[1])));
   }
 };
-
-// What an optimizer leaves alone.
-template <class Optimizer>
-constexpr bool takes_gradient = true;
-template <>
-constexpr bool takes_gradient<LambMove> = false;
-template <class Optimizer>
-constexpr bool changes_parameter = true;
-template <>
-constexpr bool changes_parameter<LambMean> = false;
-template <class Optimizer>
-constexpr bool changes_moments = true;
-template <>
-constexpr bool changes_moments<LambMove> = false;
-
-// ---- The pass. One moment more than there is keeps arrays from being empty.
-
-template <class Optimizer>
-struct UpdateBody {
-  static constexpr int moments = Optimizer::moments;
-  Optimizer optimizer;
-  float factor_of_host;
-  const UpdateDecision* decision;  // null: the host has decided
-  AnyTensor gradient, parameter, published;
-  AnyTensor moment[moments + 1];
-
-  template <int N>
-  struct Loaded {
-    Bits<N> gradient, parameter;
-    Bits<N> moment[moments + 1];
-  };
-
-  template <int N>
-  __device__ __forceinline__ Loaded<N> load(std::int64_t i) const {
-    Loaded<N> loaded = {};
-    if constexpr (takes_gradient<Optimizer>) loaded.gradient = gradient.load<N>(i);
-    loaded.parameter = parameter.load<N>(i);
-#pragma unroll
-    for (int k = 0; k < moments; ++k) loaded.moment[k] = moment[k].template load<N>(i);
-    return loaded;
-  }
-
-  template <int N>
-  __device__ __forceinline__ void store(std::int64_t i, const Loaded<N>& loaded) const {
-    float factor = factor_of_host;
-    if (decision != nullptr) {
-      const UpdateDecision decided = *decision;
-      if (decided.apply == 0) return;
-      factor = decided.factor;
-    }
-    const Floats<N> g = gradient.floats<N>(loaded.gradient);
-    Floats<N> p = parameter.floats<N>(loaded.parameter);
-    Floats<N> s[moments + 1];
-#pragma unroll
-    for (int k = 0; k < moments; ++k) s[k] = moment[k].template floats<N>(loaded.moment[k]);
-#pragma unroll
-    for (int e = 0; e < N; ++e) {
-      float element[moments + 1];
-#pragma unroll
-      for (int k = 0; k < moments; ++k) element[k] = s[k].values[e];
-      optimizer.step(__fmul_rn(g.values[e], factor), p.values[e], element);
-#pragma unroll
-      for (int k = 0; k < moments; ++k) s[k].values[e] = element[k];
-    }
-    if constexpr (changes_moments<Optimizer>) {
-#pragma unroll
-      for (int k = 0; k < moments; ++k) moment[k].template store<N>(i, moment[k].template bits<N>(s[k]));
-    }
-    if constexpr (changes_parameter<Optimizer>) {
-      const Bits<N> bits = parameter.bits<N>(p);
-      parameter.store<N>(i, bits);
-      if (published.data != nullptr) published.store<N>(i, published.bits<N>(parameter.floats<N>(bits)));
-    }
-  }
-};
-
-template <class Optimizer>
-void update(const char* name, UpdateBody<Optimizer> body, const ConstTensorView& gradient, const TensorView& parameter,
-            const TensorView& published, std::initializer_list<TensorView> moments, const Launch& where) {
-  body.gradient = gradient;
-  body.parameter = parameter;
-  body.published = published;
-  bool packed = can_pack<4>({gradient, parameter, published});
-  int k = 0;
-  for (const TensorView& moment : moments) {
-    body.moment[k++] = moment;
-    packed = packed && can_pack<4>({moment});
-  }
-  for_elements<4, 1>(name, body, parameter.count, packed, where);
-}
-template <class Optimizer, class Op>
-void update(const char* name, const Op& op, std::initializer_list<TensorView> moments, const Launch& where) {
-  update(name, UpdateBody<Optimizer>{Optimizer(op), op.factor, op.decision, {}, {}, {}, {}}, op.gradient, op.parameter,
-         op.published, moments, where);
-}
 
 }  // namespace
 
