@@ -73,9 +73,8 @@ TEST_CASE("an estimate is what a run of the config holds and sends, at every sta
   const Workplace mlp(tiny_mlp);
   const Arguments bf16 = {"--set", "bf16.enabled=true", "--set", "activation_checkpointing.every=2"};
   const std::vector<std::pair<const Workplace*, Arguments>> cases = {
-      {&gpt, {}},     {&gpt, no_skips}, {&gpt, bf16}, {&gpt, rounded_sums},
-      {&mlp, {}},     {&mlp, no_skips}, {&gpt, muon}, {&gpt, muon + no_skips},
-      {&mlp, muon}};
+      {&gpt, {}},   {&gpt, no_skips},        {&gpt, bf16}, {&gpt, rounded_sums}, {&mlp, {}}, {&mlp, no_skips},
+      {&gpt, muon}, {&gpt, muon + no_skips}, {&mlp, muon}};
   for (std::size_t index = 0; index < cases.size(); ++index) {
     const Workplace& place = *cases[index].first;
     const Arguments more = sixty + cases[index].second;
