@@ -205,8 +205,7 @@ std::vector<std::string> time_table(const std::vector<EstimateRow>& rows) {
       std::any_of(rows.begin(), rows.end(), [](const EstimateRow& row) { return row.time->all_to_all > 0.0; });
   // Few plans send blocks; with their column the others are narrower.
   const std::size_t width = has_blocks ? 8 : 9;
-  lines.emplace_back(has_blocks ? "seconds of a step, predicted; blocks: sent to owners and back (all_to_all), never "
-                                  "hidden;"
+  lines.emplace_back(has_blocks ? "seconds of a step, predicted; blocks: sent to owners and back, never hidden;"
                                 : "seconds of a step, predicted; exposed: what is not hidden of gather and reduce");
   if (has_blocks) lines.emplace_back("exposed: these, and what is not hidden of gather and reduce");
   std::string columns = "stage" + right("forward", width) + right("backward", 9);
