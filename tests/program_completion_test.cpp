@@ -119,7 +119,8 @@ TEST_CASE("every key that is true or false, or one of few numbers or words, has 
     CAPTURE(key.path);
     for (const std::string& word : values) {
       CAPTURE(word);
-      CHECK(has(offered, word));
+      const bool has_signs = word.find_first_of(",;\t") != std::string::npos;  // of data.delimiter: not for shells
+      CHECK(has(offered, word) != has_signs);
     }
     ++checked;
   }
