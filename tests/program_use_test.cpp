@@ -290,7 +290,8 @@ TEST_CASE("weights that came without a tokenizer are used with the one that is n
     return Json::parse(result.out).at("loss").dump();
   };
   const std::string expected = loss({"--checkpoint", "run"});
-  const Arguments imported = {"--checkpoint", "imported", "--config", "config.json"};
+  place.write("data.json", Json({{"data", config.at("data")}}).dump());
+  const Arguments imported = {"--checkpoint", "imported", "--config", "data.json"};
   CHECK(loss(imported) == expected);  // by data.tokenizer
   CHECK(loss(imported + Arguments{"--tokenizer", "bytes", "--set", "data.tokenizer=characters"}) == expected);
   place.write("pretrained.json", R"({"model": {"type": "gpt", "pretrained": "exported/model.bin"},
@@ -313,9 +314,8 @@ TEST_CASE("weights that came without a tokenizer are used with the one that is n
                 "has its own (bytes): leave it out");
   check_refuses(place.run_with({"evaluate", "--checkpoint", "run", "--tokenizer", "bytes"}), 2,
                 "has its own (bytes): leave it out");
-  check_refuses(
-      place.run_with({"evaluate", "--checkpoint", "imported", "--config", "config.json", "--tokenizer", "no"}), 2,
-      "--tokenizer: no");
+  check_refuses(place.run_with({"evaluate", "--checkpoint", "imported", "--config", "data.json", "--tokenizer", "no"}),
+                2, "--tokenizer: no");
   const Workplace tokens;
   check_completes(tokens.run({"--set", "training.checkpoint_interval=4"}));
   check_refuses(tokens.run_with(Arguments{"generate", "--checkpoint", "run", "--tokenizer", "bytes"} + prompt), 2,
