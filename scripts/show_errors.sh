@@ -182,6 +182,7 @@ show "A directory that holds a run" --config config.json --output runs/earlier <
 }
 JSON
 show "An unknown option" --confg config.json </dev/null
+show "A verb that there is not" inspekt runs/earlier </dev/null
 show "More memory than there is" --config config.json <<'JSON'
 {
   "train_batch_size": 8,

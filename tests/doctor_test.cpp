@@ -233,11 +233,10 @@ TEST_CASE("the processor's clock") {
 
 TEST_CASE("memory, and a control group's limit on it") {
   const MadeUp made;
-  check(probe_memory(made.machine), Verdict::ok, "12.0 GiB for a run, of 16.0 GiB");
+  check(probe_memory(made.machine), Verdict::ok, "12.9 GB for a run, of 17.2 GB");
   made.write("sys/fs/cgroup/memory.max", std::to_string(600 * mebibyte) + "\n");
   made.write("sys/fs/cgroup/memory.current", std::to_string(100 * mebibyte) + "\n");
-  check(probe_memory(made.machine), Verdict::note,
-        "500 MiB for a run, of 16.0 GiB; the control group's limit is 600 MiB");
+  check(probe_memory(made.machine), Verdict::note, "524 MB for a run, of 17.2 GB; the control group's limit is 629 MB");
   made.write("sys/fs/cgroup/memory.current", std::to_string(590 * mebibyte) + "\n");
   check(probe_memory(made.machine), Verdict::problem, "no training fits");
 }
@@ -257,7 +256,7 @@ TEST_CASE("memory between ranks, and /dev/shm for what needs it") {
   check(probe_shared_memory(made.machine), Verdict::ok, "memfd works");
   made.machine.try_shared_memory = [] { return std::string("Operation not permitted"); };
   check(probe_shared_memory(made.machine), Verdict::problem, "--ranks cannot start");
-  check(probe_shm(made.machine), Verdict::ok, "50.0 GiB free");
+  check(probe_shm(made.machine), Verdict::ok, "53.7 GB free");
   made.machine.space = [](const std::string&) { return Space{64 * mebibyte, 10 * mebibyte}; };
   check(probe_shm(made.machine), Verdict::note, "Open MPI");
   made.machine.mpi_is_built = false;
@@ -309,7 +308,7 @@ TEST_CASE("GPU, driver and NCCL: what is there, and what is missing") {
   check(named(probe_gpus(made.machine), "GPU"), Verdict::note, "the driver is too old");
   gpus.problem.clear();
   gpus.versions = "CUDA 13.0, driver 13.0";
-  gpus.devices = {"NVIDIA H200, 139 GiB, sm_90"};
+  gpus.devices = {"NVIDIA H200, 150 GB, sm_90"};
   gpus.nccl_problem = "libnccl.so.2: cannot open";
   check(named(probe_gpus(made.machine), "GPU"), Verdict::ok, "CUDA 13.0, driver 13.0; NVIDIA H200");
   check(named(probe_gpus(made.machine), "NCCL"), Verdict::ok, "libnccl.so.2");
@@ -352,7 +351,7 @@ TEST_CASE("limits of the process") {
 TEST_CASE("room on the disk") {
   MadeUp made;
   made.machine.directory = "/here";
-  check(probe_disk(made.machine), Verdict::ok, "50.0 GiB free in /here");
+  check(probe_disk(made.machine), Verdict::ok, "53.7 GB free in /here");
   made.machine.space = [](const std::string&) { return Space{gibibyte, 200 * mebibyte}; };
   check(probe_disk(made.machine), Verdict::note, "checkpoint");
   made.machine.space = [](const std::string&) { return Space{gibibyte, mebibyte}; };

@@ -1,6 +1,5 @@
 // The program from the outside: completion in shells that are there, and the manual page.
-#include <set>
-
+#include "config/keys.h"
 #include "core/json.h"
 #include "program_support.h"
 
@@ -86,6 +85,8 @@ TEST_CASE("bash completes verbs, options, files, keys and their values") {
   CHECK(place.bash("zerotrain --set model.type=") == Words{"gpt", "mlp"});
   CHECK(place.bash("zerotrain -s model.type=m") == Words{"mlp"});
   CHECK(place.bash("zerotrain evaluate --set device.type=c") == Words{"cpu", "cuda"});
+  CHECK(place.bash("zerotrain --set zero_optimization.stage=") == Words{"0", "1", "2", "3", "auto"});
+  CHECK(place.bash("zerotrain prove --set zero_optimization.stage=2") == Words{"2"});
   CHECK(place.bash("zerotrain --set bf16.enabled=") == Words{"true", "false", "auto"});
   CHECK(place.bash("zerotrain --set data.path=conf") == Words{"config.json"});
   CHECK(has(place.bash("zerotrain --set data.tokenizer="), "bytes"));
@@ -99,6 +100,31 @@ TEST_CASE("bash completes verbs, options, files, keys and their values") {
   // Names with blanks stay whole.
   place.write("two words.json", "{}");
   CHECK(place.bash("zerotrain --config two") == Words{"two words.json"});
+}
+
+TEST_CASE("every key that is true or false, or one of few numbers or words, has its values completed") {
+  const Shells place;
+  int checked = 0;
+  for (const zt::Key& key : zt::key_table()) {
+    const bool has_type = key.type == zt::KeyType::boolean || key.type == zt::KeyType::choice ||
+                          (key.type == zt::KeyType::integer && key.maximum - key.minimum < 10);
+    if (key.kind != zt::KeyKind::used || !has_type) continue;
+    Words values = key.choices;
+    if (key.type == zt::KeyType::boolean) values.insert(values.end(), {"true", "false"});
+    if (key.type == zt::KeyType::integer) {
+      for (double number = key.minimum; number <= key.maximum; ++number) values.push_back(zt::number_text(number));
+    }
+    if (key.may_be_auto) values.emplace_back("auto");
+    const Words offered = place.bash("zerotrain --set " + key.path + "=");
+    CAPTURE(key.path);
+    for (const std::string& word : values) {
+      CAPTURE(word);
+      const bool has_signs = word.find_first_of(",;\t") != std::string::npos;  // of data.delimiter: not for shells
+      CHECK(has(offered, word) != has_signs);
+    }
+    ++checked;
+  }
+  CHECK(checked > 30);
 }
 
 TEST_CASE("fish and zsh take their scripts, where they are installed") {

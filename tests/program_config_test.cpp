@@ -44,7 +44,7 @@ TEST_CASE("what is wrong before the first step ends with code 2, one message and
                   "2 mistakes in the config");
     check_refused(how + Arguments{"--set", R"(data={"type": "text", "path": "none.txt"})"}, "none.txt: no such file");
   }
-  check_refused({"--ranks", "0"}, "--ranks must be 1 to 1048576");
+  check_refused({"--ranks", "0"}, "--ranks: \"0\" is not a whole number from 1 to ");
   check_refused({"--ranks", "4"}, "train_batch_size");
   check_refused({"--ranks", "2", "--set", "device.communicator=mpi"}, "mpirun");
   check_refused({"--world-size", "2"}, "--dry-run");

@@ -159,6 +159,31 @@ TEST_CASE("init fits the config to the data that it finds") {
   CHECK(place.config().at("data").at("validation") == "tokens/*val*.bin");
 }
 
+TEST_CASE("a folder with token files for training alone has a config that runs, and says that nothing is evaluated") {
+  const Place place;
+  fs::create_directories(place.file("alone"));
+  place.write("alone/x_train_000.bin", token_file(9000));
+  fs::create_directories(place.file("unnamed"));
+  place.write("unnamed/corpus.bin", token_file(9000));
+  for (const auto& [folder, pattern] : {std::pair{"alone", "*train*.bin"}, std::pair{"unnamed", "*.bin"}}) {
+    CAPTURE(folder);
+    const ProgramResult made = place.init({"--path", folder, "--size", "tiny", "--force"});
+    check_made(made);
+    CHECK(made.out.find("none for validation") != std::string::npos);
+    const Json config = place.config();
+    CHECK(config.at("data").at("train") == std::string(folder) + "/" + pattern);
+    CHECK(config.at("data").at("validation").is_null());
+    CHECK(config.at("training").at("eval_interval") == 0);
+    const std::string text = std::regex_replace(contents_of(place.file("c.json")), std::regex("\\n *// "), " ");
+    CHECK(text.find("There are none beside those for training") != std::string::npos);
+    check_plans(place);
+    const ProgramResult trained = place.run_with(
+        {"--config", "c.json", "--output", std::string("run-") + folder, "--set", "training.max_steps=2"});
+    check_completes(trained);
+    CHECK(trained.err.find("warning") == std::string::npos);
+  }
+}
+
 TEST_CASE("init explains every key by the table of keys, and paths count from the config's folder") {
   const Place place;
   fs::create_directories(place.file("configs"));

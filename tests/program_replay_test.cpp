@@ -130,6 +130,22 @@ TEST_CASE("inspect --gradients takes the same micro-batch of a run of several ra
   CHECK(json.at("elements") == json_of(place.file("run/summary.json")).at("model").at("trained"));
 }
 
+TEST_CASE("compare follows the branch that a resumed run ended with") {
+  const Workplace place;
+  run_as(place, "a", {});
+  run_as(place, "b", {});
+  const std::string whole = contents_of(place.file("b/metrics.jsonl"));
+  // As if it had been killed: once more from step 4 on, and to step 5 only. What b has of step 6 is of the old branch.
+  fs::remove(place.file("b/summary.json"));
+  check_completes(place.run_with({"--config", "config.json", "--output", "b", "--resume", "b/checkpoints/step-00000004",
+                                  "--set", "training.max_steps=5"}));
+  CHECK(contents_of(place.file("b/metrics.jsonl")).starts_with(whole));
+  const ProgramResult same = verb(place, {"compare", "a", "b"});
+  INFO(same.out);
+  CHECK(same.out.find("5 common steps, all the same") != std::string::npos);
+  CHECK(json_from(verb(place, {"compare", "a", "b", "--json"})).at("common_steps") == 5);
+}
+
 TEST_CASE("compare finds the first step and the first tensor that differ") {
   const Workplace place;
   run_as(place, "a", {});

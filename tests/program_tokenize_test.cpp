@@ -1,4 +1,6 @@
 // tokenize from the outside: vocabularies, token files, ids, and training on what it wrote.
+#include <sys/stat.h>
+
 #include <cstring>
 
 #include "program_support.h"
@@ -115,4 +117,42 @@ TEST_CASE("tokenize does not write over what it reads") {
       place.run_with({"tokenize", "--train", "--vocab-size", "260", "--input", "words.txt", "--output", "words.txt"}),
       2, "would write over");
   CHECK(contents_of(place.file("words.txt")) == "some words");
+}
+
+TEST_CASE("tokenize writes over a file that is there only where that is asked for, and over no other thing") {
+  const Workplace place;
+  place.write("words.txt", "some words");
+  const Arguments ids = {"tokenize", "--tokenizer", "bytes", "--input", "words.txt", "--ids", "--output", "out.txt"};
+  const Arguments tokens = {"tokenize", "--tokenizer", "bytes", "--input", "words.txt", "--output", "out.bin"};
+  const Arguments training = {"tokenize", "--train",   "--vocab-size", "260",
+                              "--input",  "words.txt", "--output",     "out.json"};
+  for (const Arguments& arguments : {ids, tokens, training}) {
+    const std::string output = arguments.back();
+    CAPTURE(output);
+    place.write(output, "of the user");
+    check_fails(place.run_with(arguments), 2,
+                output +
+                    " is there already: name another file, or replace it with "
+                    "--overwrite");
+    CHECK(contents_of(place.file(output)) == "of the user");
+    check_completes(place.run_with(arguments + Arguments{"--overwrite"}));
+    CHECK(contents_of(place.file(output)) != "of the user");
+    const std::string written = contents_of(place.file(output));
+    check_fails(place.run_with(arguments), 2, "--overwrite");
+    CHECK(contents_of(place.file(output)) == written);
+  }
+  // Of Megatron's pair either may be there; the .bin is named with its ending or without.
+  place.write("pair.idx", "of the user");
+  for (const char* name : {"pair", "pair.bin"}) {
+    const Arguments pair = {"tokenize", "--tokenizer", "bytes",    "--input", "words.txt",
+                            "--output", name,          "--format", "megatron"};
+    check_fails(place.run_with(pair), 2, "pair.idx is there already");
+    CHECK(contents_of(place.file("pair.idx")) == "of the user");
+    CHECK_FALSE(fs::exists(place.file("pair.bin")));
+  }
+  REQUIRE(mkfifo(place.file("pipe").c_str(), 0600) == 0);
+  check_fails(
+      place.run_with({"tokenize", "--tokenizer", "bytes", "--input", "words.txt", "--overwrite", "--output", "pipe"}),
+      2, "pipe is no file that can be replaced");
+  CHECK(fs::is_fifo(place.file("pipe")));
 }

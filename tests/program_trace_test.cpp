@@ -126,6 +126,36 @@ TEST_CASE("the report of traced runs shows who holds what") {
   CHECK(text.out.find("is no trace of zerotrain") != std::string::npos);
 }
 
+TEST_CASE("a run that goes on sets the trace of before aside, and says so") {
+  const Workplace place;
+  const Arguments saves = {"--set", "training.checkpoint_interval=2"};
+  const fs::path trace = place.file("run") / "trace.json", aside = place.file("run") / "trace.json.set-aside";
+  check_completes(place.run(saves + Arguments{"--set", "training.max_steps=2", "--trace", "1-2"}));
+  const std::string before = contents_of(trace);
+  CHECK(before.size() > 100);
+  // A run that is finished takes no step: its trace is its own.
+  check_completes(place.run(saves + Arguments{"--set", "training.max_steps=2", "--resume"}));
+  CHECK(contents_of(trace) == before);
+
+  const ProgramResult resumed = place.run(saves + Arguments{"--resume"});
+  check_completes(resumed);
+  CHECK(resumed.err.find("trace.json, of steps before, is set aside as trace.json.set-aside") != std::string::npos);
+  CHECK_FALSE(fs::exists(trace));
+  CHECK(contents_of(aside) == before);
+  const ProgramResult text = place.run_with({"report", "run", "--text"});
+  CHECK(text.code == 0);
+  CHECK(text.out.find("Who holds what") == std::string::npos);
+
+  const ProgramResult again = place.run(saves + Arguments{"--set", "training.max_steps=6", "--resume", "--trace"});
+  check_completes(again);
+  CHECK(again.err.find("set aside") == std::string::npos);
+  CHECK(contents_of(aside) == before);
+  CHECK(contents_of(trace) != before);
+  check_completes(place.run({"--overwrite"}));
+  CHECK_FALSE(fs::exists(trace));
+  CHECK_FALSE(fs::exists(aside));
+}
+
 TEST_CASE("flops_profiler tells of one step by pass and unit, on the screen or in a file, and changes no bit") {
   const Workplace place;
   const Arguments run = Arguments{"--config", "config.json"} + ranks(2) + stage(3);

@@ -252,7 +252,15 @@ TEST_CASE("evaluate takes other data, in the tokens that the model knows") {
   place.write("other.txt", "The end? Q The end? The end?");
   check_refuses(place.evaluate(other), 2, "U+0051");
   place.write("other.txt", "The end? The end?");
-  check_refuses(place.evaluate({"--set", "data.path=other.txt"}), 2, "--part all");
+  check_refuses(place.evaluate({"--set", "data.path=other.txt"}), 2,
+                "use --part all, a larger data.validation_fraction (it is 0.2), or a longer text");
+  // Where the whole text has no window either, only more of it helps.
+  place.write("other.txt", "The end?");
+  for (const char* part : {"all", "validation", "training"}) {
+    const ProgramResult short_text = place.evaluate({"--set", "data.path=other.txt", "--part", part});
+    check_refuses(short_text, 2, "one window needs 9 (model.n_positions 8): give a longer text");
+    CHECK(short_text.err.find("--part all") == std::string::npos);
+  }
 
   const Workplace rows(tiny_mlp);
   check_completes(rows.run({"--set", "training.checkpoint_interval=3"}));
@@ -265,4 +273,67 @@ TEST_CASE("evaluate takes other data, in the tokens that the model knows") {
   CHECK_FALSE(json.contains("perplexity"));
   check_refuses(rows.run_with({"evaluate", "--checkpoint", "run", "--stride", "2"}), 2, "its rows");
   check_refuses(rows.run_with({"generate", "--checkpoint", "run", "--ids", "1"}), 2, "mlp");
+}
+
+TEST_CASE("weights that came without a tokenizer are used with the one that is named") {
+  Json config = Json::parse(text_gpt);
+  config["data"]["tokenizer"] = "bytes";
+  const Workplace place(config.dump());
+  place.write("text.txt", some_text());
+  check_completes(place.run({}));
+  check_completes(place.run_with({"export", "--checkpoint", "run", "--format", "llm.c", "--output", "exported"}));
+  check_completes(place.run_with({"import", "--from", "exported/model.bin", "--output", "imported"}));
+  const auto loss = [&](const Arguments& more) {
+    const ProgramResult result = place.run_with(Arguments{"evaluate", "--json"} + more);
+    INFO(result.err);
+    REQUIRE(result.code == 0);
+    return Json::parse(result.out).at("loss").dump();
+  };
+  const std::string expected = loss({"--checkpoint", "run"});
+  place.write("data.json", Json({{"data", config.at("data")}}).dump());
+  const Arguments imported = {"--checkpoint", "imported", "--config", "data.json"};
+  CHECK(loss(imported) == expected);  // by data.tokenizer
+  CHECK(loss(imported + Arguments{"--tokenizer", "bytes", "--set", "data.tokenizer=characters"}) == expected);
+  place.write("pretrained.json", R"({"model": {"type": "gpt", "pretrained": "exported/model.bin"},
+    "data": {"type": "text", "path": "text.txt", "tokenizer": "characters", "validation_fraction": 0.2}})");
+  CHECK(loss({"--config", "pretrained.json", "--set", "train_batch_size=4", "--tokenizer", "bytes"}) == expected);
+  const ProgramResult told = place.run_with(Arguments{"evaluate"} + imported);
+  CHECK(told.err.find("came without a tokenizer: the text is read in the tokens of data.tokenizer, \"bytes\"") !=
+        std::string::npos);
+
+  const Arguments prompt = {"--prompt", "caf\xc3\xa9", "--max-tokens", "20", "--seed", "5"};
+  const ProgramResult written =
+      place.run_with(Arguments{"generate", "--checkpoint", "imported", "--tokenizer", "bytes"} + prompt);
+  INFO(written.err);
+  REQUIRE(written.code == 0);
+  CHECK(written.out == place.run_with(Arguments{"generate", "--checkpoint", "run"} + prompt).out);
+  check_refuses(place.run_with(Arguments{"generate", "--checkpoint", "imported"} + prompt), 2, "--tokenizer PATH");
+
+  // Not in place of the weights' own, and none that the model does not know.
+  check_refuses(place.run_with(Arguments{"generate", "--checkpoint", "run", "--tokenizer", "bytes"} + prompt), 2,
+                "has its own (bytes): leave it out");
+  check_refuses(place.run_with({"evaluate", "--checkpoint", "run", "--tokenizer", "bytes"}), 2,
+                "has its own (bytes): leave it out");
+  check_refuses(place.run_with({"evaluate", "--checkpoint", "imported", "--config", "data.json", "--tokenizer", "no"}),
+                2, "--tokenizer: no");
+  const Workplace tokens;
+  check_completes(tokens.run({"--set", "training.checkpoint_interval=4"}));
+  check_refuses(tokens.run_with(Arguments{"generate", "--checkpoint", "run", "--tokenizer", "bytes"} + prompt), 2,
+                "--tokenizer bytes has 256 tokens, and the model knows 31");
+}
+
+TEST_CASE("a model of tokens without text is measured on a text with the tokenizer that is named") {
+  Json config = Json::parse(tiny_gpt);
+  config["model"]["vocab_size"] = 256;
+  config["training"]["checkpoint_interval"] = 4;
+  const Workplace place(config.dump());
+  place.write("text.txt", some_text());
+  check_completes(place.run({}));
+  const Arguments on_text = {"evaluate", "--checkpoint", "run", "--set",
+                             R"(data={"type": "text", "path": "text.txt", "tokenizer": "bytes"})"};
+  check_refuses(place.run_with(on_text), 2, "name it with --tokenizer PATH");
+  const ProgramResult measured = place.run_with(on_text + Arguments{"--tokenizer", "bytes"});
+  INFO(measured.err);
+  CHECK(measured.code == 0);
+  CHECK(measured.out.find("bits_per_byte") != std::string::npos);
 }

@@ -88,6 +88,19 @@ TEST_CASE("of a resumed run the later records of a step count") {
   CHECK(run.resumes == std::vector<std::int64_t>{1});
 }
 
+TEST_CASE("of a run that went on from an earlier step the steps behind that are another branch, and left out") {
+  const RunsFolder folder;
+  const std::string first = step_line(1, "5.0") + step_line(2, "4.0") + step_line(3, "3.0") +
+                            evaluation_line(3, "3.5") + resume_line(3) + step_line(4, "2.0") +
+                            evaluation_line(4, "2.5");
+  const zt::RecordedRun run = zt::read_run(folder.run("a", first + resume_line(1) + step_line(2, "4.1")));
+  REQUIRE(run.steps.size() == 2);
+  CHECK(run.steps[1].loss == 4.1);
+  CHECK(run.evaluations.empty());
+  CHECK(run.resumes == std::vector<std::int64_t>{1});
+  CHECK(zt::read_run(folder.run("b", first)).steps.size() == 4);
+}
+
 TEST_CASE("a line that is cut off is left out and told of") {
   const RunsFolder folder;
   const std::string whole = two_steps();

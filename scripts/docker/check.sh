@@ -135,6 +135,8 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 check "without arguments it prints the help" says_help
 check "--help and zerotrain --help do, too" eval 'says_help --help && says_help zerotrain --help'
+check "a verb goes to zerotrain" code_is 0 init --model mlp --output /tmp/mlp.json
+check "an unknown verb ends with 2" code_is 2 inspekt
 check "an unknown option ends with 2" code_is 2 --no-such-option
 check "any user may run it" another_user
 check "root may, mpirun included" as_root

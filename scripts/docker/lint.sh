@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Checks in seconds, without building an image, what would make one fail: the Dockerfile's stages and files, that what
-# it copies is enough to configure a build, and that the run-time packages are those whose libraries zerotrain links.
+# it copies is enough to configure a build, that the entry point passes every verb on, and that the run-time packages are
+# those whose libraries zerotrain links.
 #
-#   scripts/docker/lint.sh [BINARY]      build/zerotrain; without one the packages are not compared
+#   scripts/docker/lint.sh [BINARY]      build/zerotrain; without one verbs and packages are not compared
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -96,6 +97,26 @@ if ! cmake -S "$temporary/source" -B "$temporary/build" -G Ninja -DZEROTRAIN_TES
   wrong "the files that it copies cannot be configured"
 elif ! grep -q 'commit 1234567' "$temporary/build/version.cpp"; then
   wrong "-DZEROTRAIN_COMMIT is not what --version will name"
+fi
+
+# Every verb that the program has goes to it by the entry point, and nothing else does but what is no command.
+if [ -x "$binary" ]; then
+  mkdir "$temporary/bin"
+  ln -s "$(realpath "$binary")" "$temporary/bin/zerotrain"
+  enter() { PATH=$temporary/bin:$PATH sh scripts/docker/entrypoint.sh "$@" 2>&1; }
+  verbs_of_entry=$(sed -n "s/^verbs='\(.*\)'$/\1/p" scripts/docker/entrypoint.sh)
+  verbs_of_program="train $("$binary" --help | sed -n 's/^  zerotrain \([a-z]*\) --help: .*/\1/p' | tr '\n' ' ')"
+  [ "$verbs_of_entry" = "${verbs_of_program% }" ] ||
+    wrong "entrypoint.sh passes on \"$verbs_of_entry\", and $binary has \"${verbs_of_program% }\""
+  for verb in $verbs_of_program; do
+    [ "$(enter "$verb" --help)" = "$("$binary" "$verb" --help)" ] || wrong "entrypoint.sh $verb --help is not zerotrain's"
+  done
+  [ "$(enter)" = "$("$binary" --help)" ] || wrong "entrypoint.sh without arguments does not print the help"
+  [ "$(enter --version)" = "$("$binary" --version)" ] || wrong "entrypoint.sh --version is not zerotrain's"
+  [ "$(enter echo inspect)" = inspect ] || wrong "entrypoint.sh does not start commands"
+  [[ $(enter inspekt) == *'did you mean inspect?'* ]] || wrong "entrypoint.sh does not give misspelled verbs to zerotrain"
+else
+  echo "no $binary: the verbs are not compared with those of the entry point" >&2
 fi
 
 # The libraries that the program names, by package, are the run-time list; what these need in turn, apt finds.

@@ -187,7 +187,7 @@ class Comparison:
         self.program, self.folder, self.failed = program, pathlib.Path(folder), 0
 
     def run(self, *arguments):
-        subprocess.run([self.program, "tokenize", "--quiet", *map(str, arguments)], check=True)
+        subprocess.run([self.program, "tokenize", "--quiet", "--overwrite", *map(str, arguments)], check=True)
 
     def tell(self, what, same):
         print(("equal    " if same else "DIFFERS  ") + what, flush=True)

@@ -30,6 +30,8 @@ struct CommandLine {
   bool quiet = false, verbose = false;
 };
 
+constexpr const char* summary_of_prove = "runs the config for a few steps over ranks and stages and compares";
+
 // Empty if the command line asked for help or the version, which have then been printed. Throws UserError.
 std::optional<CommandLine> parse_command_line(int argc, const char* const* argv);
 

@@ -16,6 +16,7 @@
 #include "core/errors.h"
 #include "core/json.h"
 #include "core/json_text.h"
+#include "data/message_text.h"
 #include "train/metrics_file.h"
 
 namespace zt {
@@ -32,7 +33,8 @@ std::string digits(double value) {
   return text.data();
 }
 
-// The records of training steps, with the fingerprints of those that have some; of several of one step the last counts.
+// The records of training steps, with the fingerprints of those that have some. Where the run went on from a step, what
+// it had recorded behind that belongs to another branch than its end.
 std::map<std::int64_t, Json> steps_of(const std::string& run) {
   std::map<std::int64_t, Json> steps;
   const auto add = [&](Json&& record) {
@@ -40,7 +42,9 @@ std::map<std::int64_t, Json> steps_of(const std::string& run) {
     if (step == record.end() || !step->is_number_integer()) return;
     const auto step_number = step->get<std::int64_t>();
     const std::string kind = record.contains("kind") && record["kind"].is_string() ? record["kind"] : "";
-    if (kind == "train") {
+    if (kind == "resume") {
+      steps.erase(steps.upper_bound(step_number), steps.end());
+    } else if (kind == "train") {
       steps[step_number] = std::move(record);
     } else if (kind == "digest" && steps.contains(step_number)) {
       for (const char* key : {"weights", "moments"}) steps[step_number][key] = record.value(key, "");
@@ -107,12 +111,12 @@ void compare_checkpoints(const std::string& a, const std::string& b, Finding& fi
   finding.json["element"] = difference->element;
   finding.json["differing"] = difference->differing;
   finding.json["largest_difference"] = difference->largest;
-  finding.lines.push_back(first.directory() + " and " + second.directory() + ": the first tensor that differs is " +
-                          difference->tensor + " (" + difference->kind + "): " + std::to_string(difference->differing) +
-                          " of " + std::to_string(difference->elements) + " elements, from element " +
-                          std::to_string(difference->element) + " (" + digits(static_cast<double>(difference->first)) +
-                          ", " + digits(static_cast<double>(difference->second)) + ")" +
-                          (difference->largest > 0.0 ? ", by at most " + digits(difference->largest) : ""));
+  finding.lines.push_back(
+      first.directory() + " and " + second.directory() + ": the first tensor that differs is " +
+      shown(difference->tensor, 200) + " (" + difference->kind + "): " + std::to_string(difference->differing) +
+      " of " + std::to_string(difference->elements) + " elements, from element " + std::to_string(difference->element) +
+      " (" + digits(static_cast<double>(difference->first)) + ", " + digits(static_cast<double>(difference->second)) +
+      ")" + (difference->largest > 0.0 ? ", by at most " + digits(difference->largest) : ""));
 }
 
 // The first step at which both have a checkpoint and these differ.
@@ -158,13 +162,20 @@ int compare(int argc, const char* const* argv) {
   CLI::App app(
       "Says where two runs or two checkpoints part: the first step, the first tensor. 0: nowhere; 1: they differ.",
       "zerotrain compare");
+  app.footer(
+      "Examples:\n"
+      "  zerotrain compare runs/a runs/b\n"
+      "  zerotrain compare runs/a/checkpoints/step-00000010 runs/b/checkpoints/step-00000010\n"
+      "  zerotrain compare runs/a runs/b --json\n\n"
+      "Of runs it compares the configs, the records of the steps that both have, and the checkpoints of the same step; "
+      "the steps of a resumed run are those that it ended with.");
   std::vector<std::string> paths;
   bool json = false;
-  app.add_option("paths", paths, "Two runs' directories, or two checkpoints")
+  app.add_option("paths", paths, "Two directories of runs, or two checkpoints")
       ->type_name("PATH PATH")
       ->required()
       ->expected(2);
-  app.add_flag("--json", json, "As JSON");
+  app.add_flag("--json", json, "One object in place of the lines: same, first_step, key, values, config, tensor ...");
   if (!parse_verb(app, argc, argv)) return 0;
   Finding finding;
   if (is_run(paths[0]) && is_run(paths[1])) {

@@ -71,14 +71,13 @@ int doctor(int argc, const char* const* argv) {
   CLI::App app(
       "Looks at this machine, changes nothing, and says what a training would meet and what to change: cores and their "
       "binding, instruction sets, memory, MPI, GPUs, limits, disk. A note is about speed, size or safety; a problem "
-      "would "
-      "stop a run, and then 1 is returned.",
+      "would stop a run, and then 1 is returned.",
       "zerotrain doctor");
   app.footer(
       "Examples:\n"
       "  zerotrain doctor\n"
       "  mpirun -n 4 zerotrain doctor                 with the binding that the ranks of a run would have\n"
-      "  docker run --rm zerotrain zerotrain doctor   what a container gets of the machine");
+      "  docker run --rm zerotrain doctor             what a container gets of the machine");
   bool json = false;
   app.add_flag("--json", json, "A list of objects: subject, verdict (ok, note, problem), found, advice");
   if (!parse_verb(app, argc, argv)) return 0;

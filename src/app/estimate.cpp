@@ -43,31 +43,41 @@ bool parse(Arguments& arguments, int argc, const char* const* argv) {
       ->allow_extra_args(false);
   app.add_option("--parameters", arguments.parameters, "In place of a config: so many parameters, as 7.5e9 or 7.5B")
       ->type_name("N");
-  app.add_option("--world-size", arguments.world_sizes, "Numbers of ranks")
+  app.add_option("--world-size", arguments.world_sizes, "Numbers of ranks to look at")
       ->type_name("LIST")
       ->delimiter(',')
-      ->check(CLI::Range(1, 1 << 20))
+      ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
-  app.add_option("--stages", arguments.stages, "ZeRO stages")
+  app.add_option("--stages", arguments.stages, "ZeRO stages to look at")
       ->type_name("LIST")
       ->delimiter(',')
-      ->check(CLI::Range(0, 3))
+      ->check(whole_number(0, 3))
       ->capture_default_str();
-  app.add_option("--memory", arguments.memory,
-                 "What a rank has (of a GPU: its memory), as 80GB: the largest model that fits, too")
+  app.add_option(
+         "--memory", arguments.memory,
+         "What memory a rank has (on GPUs: its GPU's), as 80GB or 64GiB: tells the largest model that fits, too")
       ->type_name("BYTES");
-  app.add_option("--from", arguments.from,
-                 "Predicts the time of a step with the rates that a run's summary.json has measured; without --config, "
-                 "of its config")
+  app.add_option(
+         "--from", arguments.from,
+         "A run's directory, or its summary.json: predicts the time of a step by the rates measured in it, which "
+         "the four options below replace; without --config, of its config")
       ->type_name("RUN");
-  app.add_option("--flops", arguments.flops, "The same with this rate: flops that a rank's products reach a second")
+  app.add_option("--flops", arguments.flops,
+                 "Predicts the time of a step: floating-point operations of matrix products that a rank does a second, "
+                 "as 400T")
       ->type_name("N");
-  app.add_option("--bandwidth", arguments.bandwidth, "Bytes that a rank sends a second, as 25GB/s")->type_name("BYTES");
+  app.add_option("--bandwidth", arguments.bandwidth,
+                 "For that time, needed with several ranks: bytes that a rank sends a second, as 25GB/s")
+      ->type_name("BYTES");
   app.add_option("--latency", arguments.latency,
-                 "Seconds that a collective takes for each other rank, beside its bytes, as 5e-6")
+                 "For that time: seconds that a collective takes for each other rank beside its bytes, as 5e-6")
       ->type_name("SECONDS")
-      ->check(finite_number(0.0, 3600.0));
-  app.add_option("--updates", arguments.updates, "Parameters that a rank's optimizer updates a second")->type_name("N");
+      ->check(finite_number(0.0, 3600.0))
+      ->capture_default_str();
+  app.add_option("--updates", arguments.updates,
+                 "For that time: parameters that a rank's optimizer updates a second, as 2e9; where no run tells, "
+                 "updating counts as no time")
+      ->type_name("N");
   app.add_flag("--json", arguments.json, "A list of one object for each stage and number of ranks");
   app.footer(
       "Examples:\n"

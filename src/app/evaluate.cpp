@@ -24,7 +24,7 @@ namespace zt {
 namespace {
 
 struct EvaluateLine {
-  std::string checkpoint, part = "validation";
+  std::string checkpoint, tokenizer, part = "validation";
   std::vector<std::string> configs, sets;
   std::int64_t stride = 0;  // 0: n_positions
   int ranks = 1;
@@ -33,6 +33,11 @@ struct EvaluateLine {
 
 bool parse(EvaluateLine& line, int argc, const char* const* argv) {
   CLI::App app("Measures a model on all validation data of its config, or on other data.", "zerotrain evaluate");
+  app.footer(
+      "Examples:\n"
+      "  zerotrain evaluate --checkpoint runs/gpt\n"
+      "  zerotrain evaluate --checkpoint runs/gpt --set data.path=book.txt --part all --stride 32 --json\n"
+      "  zerotrain evaluate --checkpoint gpt-imported --config configs/gpt.json --tokenizer bytes --ranks 2");
   app.add_option("--checkpoint", line.checkpoint,
                  "A checkpoint, or a run's directory: its newest. Without it: the weights that model.pretrained names")
       ->type_name("PATH");
@@ -45,20 +50,24 @@ bool parse(EvaluateLine& line, int argc, const char* const* argv) {
       ->type_name("KEY=VALUE")
       ->take_all()
       ->allow_extra_args(false);
-  app.add_option("--part", line.part, "Which part of the data: validation, training, or all of a running text")
+  app.add_option("--tokenizer", line.tokenizer,
+                 "For weights that came without one: the tokenizer that they were trained with, in place of "
+                 "data.tokenizer: a tokenizer.json, vocab.json or merges.txt, a folder with them, a tiktoken file, or "
+                 "bytes")
+      ->type_name("PATH");
+  app.add_option("--part", line.part, "Which part of the data: validation, training, or all (of a running text)")
       ->check(CLI::IsMember({"validation", "training", "all"}))
       ->capture_default_str();
   app.add_option("--stride", line.stride,
-                 "Windows of a running text or of token files start so many tokens apart, and of each only the last N "
-                 "positions count "
-                 "(n_positions: no overlap)")
+                 "Of a running text or token files: windows start N tokens apart, and of each but the first only the "
+                 "last N positions count; from 1 to n_positions; without it n_positions, which is no overlap")
       ->type_name("N")
       ->check(whole_number(1));
-  app.add_option("-r,--ranks", line.ranks, "Local processes that share the work")
+  app.add_option("-r,--ranks", line.ranks, "Processes of this machine that share the work and its cores")
       ->type_name("N")
-      ->check(whole_number(1, 1024))
+      ->check(local_ranks())
       ->capture_default_str();
-  app.add_flag("--json", line.json, "One object with all digits");
+  app.add_flag("--json", line.json, "One object in place of the lines, with all digits");
   return parse_verb(app, argc, argv);
 }
 
@@ -97,15 +106,30 @@ Measured open_pretrained_model(const EvaluateLine& line) {
   return measured;
 }
 
-EvaluatedModel described(const Measured& measured) {
-  if (measured.checkpoint)
-    return {.name = measured.name(), .tokenizer = tokenizer_of(*measured.checkpoint), .tokenizer_is_known = true};
+// With the tokenizer that came with the weights; null: none did.
+std::unique_ptr<Tokenizer> own_tokenizer(const Measured& measured) {
+  if (measured.checkpoint) return tokenizer_of(*measured.checkpoint);
   const std::optional<StoredTokenizer> stored = measured.pretrained->tokenizer();
-  if (!stored || stored->name.empty())
-    return {.name = measured.name(), .tokenizer = nullptr, .tokenizer_is_known = false};
-  return {.name = measured.name(),
-          .tokenizer = make_tokenizer(stored->name, stored->definition),
-          .tokenizer_is_known = true};
+  return !stored || stored->name.empty() ? nullptr : make_tokenizer(stored->name, stored->definition);
+}
+
+// Weights that another program has trained may know a text without saying in which tokens.
+bool are_of_others(const Measured& measured) {
+  return !measured.checkpoint || !measured.checkpoint->manifest().config.contains("data");
+}
+
+EvaluatedModel described(const Measured& measured, const std::string& tokenizer) {
+  EvaluatedModel model{.name = measured.name(), .tokenizer = own_tokenizer(measured), .tokenizer_is_known = true};
+  if (!tokenizer.empty()) {
+    if (model.tokenizer != nullptr) throw UserError(has_its_own_tokenizer(model.name, *model.tokenizer));
+    if (measured.config.settings.model.type != "gpt")
+      throw UserError("--tokenizer is for models of text, and " + model.name + " is an " +
+                      measured.config.settings.model.type);
+    model.tokenizer = named_tokenizer(tokenizer, measured.config.settings.model.gpt.vocab_size);
+  } else if (model.tokenizer == nullptr) {
+    model.tokenizer_is_known = !are_of_others(measured);
+  }
+  return model;
 }
 
 void print(const Evaluation& result, const Measured& measured, const ResolvedConfig& config, const EvaluatedData& data,
@@ -159,7 +183,9 @@ int evaluate(int argc, const char* const* argv) {
   const Measured measured = line.checkpoint.empty() ? open_pretrained_model(line) : open_checkpoint(line);
   ResolvedConfig config = measured.config;
   for (const std::string& notice : config.notices) std::fprintf(stderr, "notice: %s\n", notice.c_str());
-  const EvaluatedData data = open_evaluated_data(config.settings, described(measured), line.part, line.stride);
+  Settings of_data = config.settings;
+  if (!line.tokenizer.empty()) of_data.data.tokenizer = line.tokenizer;
+  const EvaluatedData data = open_evaluated_data(of_data, described(measured, line.tokenizer), line.part, line.stride);
   const std::int64_t rows = config.settings.batch.micro;
   const auto load = [&](InferenceWeights& weights) {
     if (measured.checkpoint) return weights.load(*measured.checkpoint);

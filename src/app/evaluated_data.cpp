@@ -1,5 +1,6 @@
 #include "app/evaluated_data.h"
 
+#include <cstdio>
 #include <utility>
 
 #include "core/errors.h"
@@ -14,6 +15,13 @@ namespace {
 
 bool is_running_text(const DataSettings& data) { return data.type == "text" && data.format != "prompt_completion"; }
 
+// Where a part of a text is too short for a window. `suffices`: the whole text would do.
+std::string what_helps(const DataSettings& data, const std::string& part, bool suffices) {
+  if (!suffices) return "give a longer text";
+  return std::string("use --part all, ") + (part == "validation" ? "a larger" : "a smaller") +
+         " data.validation_fraction (it is " + shown(data.validation_fraction) + "), or a longer text";
+}
+
 // A running text in the tokens that the model knows, whatever else the text consists of.
 EvaluatedData open_running_text(const Settings& settings, std::unique_ptr<Tokenizer> tokenizer,
                                 const std::string& part) {
@@ -21,6 +29,10 @@ EvaluatedData open_running_text(const Settings& settings, std::unique_ptr<Tokeni
   const std::string origin = origin_of("data.path", path);
   const InputFile file(path, "data.path", "a text file");
   if (tokenizer == nullptr) {
+    std::fprintf(stderr,
+                 "notice: the weights came without a tokenizer: the text is read in the tokens of data.tokenizer, "
+                 "\"%s\"\n",
+                 shown(settings.data.tokenizer).c_str());
     tokenizer = settings.data.tokenizer == "characters" ? make_character_tokenizer(file.bytes(), origin)
                                                         : open_tokenizer(settings.data.tokenizer, "data.tokenizer");
   }
@@ -31,10 +43,10 @@ EvaluatedData open_running_text(const Settings& settings, std::unique_ptr<Tokeni
   const std::int64_t count = part == "training" ? tokens->size() - validation : tokens->size() - first;
   const std::int64_t length = settings.model.gpt.n_positions;
   if (count < length + 1) {
-    throw UserError(origin + ": the " + part + " part has " + counted(count, "token") + ", and one window needs " +
-                    std::to_string(length + 1) + " (model.n_positions " + std::to_string(length) +
-                    "); data.validation_fraction is " + shown(settings.data.validation_fraction) +
-                    ": raise it, use --part all, or a longer text");
+    throw UserError(origin + ": " + (part == "all" ? "the whole text" : "the " + part + " part") + " has " +
+                    counted(count, "token") + ", and one window needs " + std::to_string(length + 1) +
+                    " (model.n_positions " + std::to_string(length) +
+                    "): " + what_helps(settings.data, part, tokens->size() > length));
   }
   return {.windows = make_window_source(tokens, first, count, length),
           .sliding = nullptr,
@@ -53,8 +65,10 @@ EvaluatedData open_other(const Settings& settings, EvaluatedModel model, const s
     own = std::move(dataset.tokenizer);
   } else if (both ? own->name() != dataset.tokenizer->name() || own->definition() != dataset.tokenizer->definition()
                   : !is_unnamed && (own != nullptr || dataset.tokenizer != nullptr)) {
-    throw UserError("data: its tokens are not those that the model of " + model.name +
-                    " was trained on: the tokenizer is another one");
+    throw UserError("data: its tokens are not those that the model of " + model.name + " was trained on: " +
+                    (own == nullptr
+                         ? "that has no tokenizer; name it with --tokenizer PATH, if its tokens are of a text"
+                         : "the tokenizer is another one"));
   }
   if (part == "validation" && dataset.validation == nullptr) {
     throw UserError(

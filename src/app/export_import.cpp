@@ -36,7 +36,10 @@ std::optional<ExportOptions> parse_export(int argc, const char* const* argv) {
       "Examples:\n"
       "  zerotrain export --checkpoint runs/gpt --format huggingface --output gpt-hf\n"
       "  zerotrain export --checkpoint gpt-hf --format llm.c --dtype bf16 --output gpt-llmc");
-  app.add_option("--checkpoint", options.checkpoint, "Where the weights are: any format that model.pretrained takes")
+  app.add_option("--checkpoint", options.checkpoint,
+                 "The weights: a checkpoint, a run's directory (its newest), or what else model.pretrained takes: a "
+                 "Hugging Face "
+                 "directory, a model.bin of llm.c")
       ->type_name("PATH")
       ->required();
   app.add_option("--format", options.format, "huggingface (GPT-2 of the transformers library) or llm.c (model.bin)")
@@ -48,7 +51,9 @@ std::optional<ExportOptions> parse_export(int argc, const char* const* argv) {
   app.add_option("--dtype", options.dtype, "Number format of the weights written: fp32, bf16, fp16 (not llm.c)")
       ->check(CLI::IsMember({"fp32", "bf16", "fp16"}))
       ->capture_default_str();
-  app.add_option("--largest-file", options.largest_file, "huggingface: bytes of weights in a file; more make several")
+  app.add_option("--largest-file", options.largest_file,
+                 "huggingface: bytes of weights in one file at most; more are written as several files")
+      ->type_name("BYTES")
       ->check(whole_number(1, std::int64_t{1} << 60))
       ->capture_default_str();
   if (!parse_verb(app, argc, argv)) return std::nullopt;
@@ -154,6 +159,10 @@ int import_weights(int argc, const char* const* argv) {
   std::string from, output;
   CLI::App app("Makes a checkpoint of zerotrain's own from weights of another program.", "zerotrain import");
   app.footer(
+      "Examples:\n"
+      "  zerotrain import --from gpt-hf --output gpt-checkpoint\n"
+      "  zerotrain import --from gpt-hf/model.safetensors --output gpt-weights\n"
+      "  zerotrain import --from gpt-llmc/model.bin --output gpt-imported\n\n"
       "A checkpoint made so has no state of an optimizer: training starts from it with\n"
       "  zerotrain --config FILE --set model.pretrained=DIR");
   app.add_option("--from", from, "A Hugging Face GPT-2 (directory or model.safetensors) or llm.c's model.bin")

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
@@ -11,6 +13,7 @@
 #include "core/errors.h"
 #include "core/json.h"
 #include "core/json_text.h"
+#include "data/terminal_text.h"
 #include "inference/sampler.h"
 #include "inference/setup.h"
 #include "inference/text_stream.h"
@@ -21,7 +24,7 @@ namespace zt {
 namespace {
 
 struct GenerateLine {
-  std::string checkpoint, prompt, ids, stop;
+  std::string checkpoint, prompt, ids, stop, tokenizer;
   std::vector<std::string> sets;
   std::int64_t max_tokens = 256;
   SamplerSettings sampler;
@@ -32,24 +35,43 @@ struct GenerateLine {
 bool parse(GenerateLine& line, int argc, const char* const* argv) {
   CLI::App app("Writes on from a prompt with the model of a checkpoint, and streams the text to stdout.",
                "zerotrain generate");
+  app.footer(
+      "Examples:\n"
+      "  zerotrain generate --checkpoint runs/gpt --prompt \"And it came to pass\" --max-tokens 100\n"
+      "  zerotrain generate --checkpoint runs/gpt --prompt And --temperature 0.8 --top-k 40 --seed 7\n"
+      "  zerotrain generate --checkpoint runs/gpt --prompt \"Q: who? A:\" --stop Q: --no-prompt --json");
   app.add_option("--checkpoint", line.checkpoint, "A checkpoint, or a run's directory: its newest")
       ->type_name("PATH")
       ->required();
   const CLI::Option* prompt = app.add_option("--prompt", line.prompt, "The text to go on from")->type_name("TEXT");
   const CLI::Option* ids =
-      app.add_option("--ids", line.ids, "The tokens to go on from, for a model without text: 1,2,3")->type_name("LIST");
+      app.add_option(
+             "--ids", line.ids,
+             "In place of a text: the numbers of the tokens to go on from, as 1,2,3; numbers are then written, too")
+          ->type_name("LIST");
+  app.add_option("--tokenizer", line.tokenizer,
+                 "For a checkpoint without one of its own: a tokenizer.json, vocab.json or merges.txt, a folder with "
+                 "them, a tiktoken file, or bytes")
+      ->type_name("PATH");
   app.add_option("--max-tokens", line.max_tokens, "Tokens to write at most")
       ->type_name("N")
       ->check(whole_number(0, std::int64_t{1} << 40))
       ->capture_default_str();
-  app.add_option("--temperature", line.sampler.temperature, "Scores are divided by it; 0: always the likeliest token")
+  app.add_option(
+         "--temperature", line.sampler.temperature,
+         "The tokens' scores are divided by it before one is drawn: the lower, the surer; 0: always the likeliest "
+         "token")
+      ->type_name("X")
       ->check(finite_number(0.0, 1e6))
       ->capture_default_str();
   app.add_option("--top-k", line.sampler.top_k, "Draw from the K likeliest tokens only; 0: from all")
       ->type_name("K")
       ->check(whole_number(0))
       ->capture_default_str();
-  app.add_option("--top-p", line.sampler.top_p, "Draw from the likeliest tokens that together have this probability")
+  app.add_option(
+         "--top-p", line.sampler.top_p,
+         "Draw from the fewest tokens, the likeliest first, whose probabilities together reach P; 1: from all; 0: "
+         "from the likeliest one alone")
       ->type_name("P")
       ->check(finite_number(0.0, 1.0))
       ->capture_default_str();
@@ -57,15 +79,16 @@ bool parse(GenerateLine& line, int argc, const char* const* argv) {
       ->type_name("N")
       ->check(seed_number())
       ->capture_default_str();
-  app.add_option("--stop", line.stop, "End before this text")->type_name("TEXT");
+  app.add_option("--stop", line.stop, "End where this text comes, and leave it out")->type_name("TEXT");
   app.add_flag("--no-prompt", line.quiet_prompt, "Leave the prompt out of what is written");
-  app.add_option("-s,--set", line.sets, "A key of the checkpoint's config, as device.threads=4")
+  app.add_option("-s,--set", line.sets,
+                 "One key laid over the checkpoint's config: a.b.c=VALUE, as device.threads=4 or device.type=cuda")
       ->type_name("KEY=VALUE")
       ->take_all()
       ->allow_extra_args(false);
   app.add_flag("--no-cache", line.no_cache,
                "Run all tokens anew for each new one: a check, and a measure of the cache");
-  app.add_flag("--json", line.json, "One object at the end in place of the stream");
+  app.add_flag("--json", line.json, "One object at the end in place of the text: text, tokens, finished, times ...");
   if (!parse_verb(app, argc, argv)) return false;
   line.has_prompt = prompt->count() > 0;
   line.has_ids = ids->count() > 0;
@@ -96,7 +119,7 @@ std::vector<std::int32_t> ids_from(const std::string& list, std::int64_t vocabul
 class Output {
  public:
   Output(const Tokenizer* tokenizer, const std::string& stop, bool streams)
-      : tokenizer_(tokenizer), text_(stop), streams_(streams) {}
+      : tokenizer_(tokenizer), text_(stop), streams_(streams), is_terminal_(::isatty(STDOUT_FILENO) == 1) {}
 
   void prompt(const GenerateLine& line, const std::vector<std::int32_t>& tokens) {
     if (tokenizer_ == nullptr) {
@@ -129,13 +152,14 @@ class Output {
   }
   void say(const std::string& text) const {
     if (!streams_ || text.empty()) return;
-    std::fputs(text.c_str(), stdout);
+    const std::string out = is_terminal_ ? shown_lines(text) : text;
+    std::fwrite(out.data(), 1, out.size(), stdout);  // a text may hold bytes that are 0
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) throw RunError("cannot write to stdout");
   }
 
   const Tokenizer* tokenizer_;
   TextStream text_;
-  bool streams_;
+  bool streams_, is_terminal_;
   std::int64_t numbers_ = 0;
   std::string written_;
 };
@@ -152,16 +176,17 @@ class Generation {
   explicit Generation(GenerateLine line)
       : line_(std::move(line)),
         checkpoint_(find_checkpoint(line_.checkpoint)),
-        config_(config_of_checkpoint(checkpoint_, {}, line_.sets, false)),
-        tokenizer_(tokenizer_of(checkpoint_)) {
+        config_(config_of_checkpoint(checkpoint_, {}, line_.sets, false)) {
     const ModelSettings& model = config_.settings.model;
     if (model.type != "gpt") {
       throw UserError(checkpoint_.directory() + " holds an " + model.type +
                       ", which writes no text; evaluate measures it");
     }
+    tokenizer_ = tokenizer_for(checkpoint_, line_.tokenizer, model.gpt.vocab_size);
     if (line_.has_prompt && tokenizer_ == nullptr) {
       throw UserError(checkpoint_.directory() +
-                      " has no tokenizer, as it was trained on tokens without text: give --ids LIST");
+                      " has no tokenizer: name the one that its model knows with --tokenizer PATH, or give tokens with "
+                      "--ids LIST");
     }
     tokens_ = line_.has_ids ? ids_from(line_.ids, model.gpt.vocab_size) : tokenizer_->encode(line_.prompt);
     if (tokenizer_ != nullptr) end_of_text_ = tokenizer_->end_of_text();

@@ -80,7 +80,7 @@ int init(int argc, const char* const* argv) {
   app.add_option("--data", request.data,
                  "The kind of data; without it: by the name of --path, or text for a gpt, synthetic for an mlp")
       ->check(CLI::IsMember({"text", "tokens", "idx", "csv", "synthetic"}));
-  app.add_option("--size", request.size, "How large the model is, see below")
+  app.add_option("--size", request.size, "How large the model is, by a name that is explained below")
       ->check(CLI::IsMember(starter_sizes()))
       ->capture_default_str();
   app.add_option(
@@ -88,10 +88,12 @@ int init(int argc, const char* const* argv) {
          "Where the data are: a file; a folder of IDX files or token files. Without it the config says where they "
          "are to be put")
       ->type_name("PATH");
-  app.add_option("--target", request.target, "csv: the column that is learned, by name or number (the last)")
+  app.add_option("--target", request.target,
+                 "csv: the column that is learned, by its name, or its number from 1; without it the last")
       ->type_name("COLUMN");
-  app.add_option("-o,--output", request.output, "The config to write (gpt.json or mlp.json)")->type_name("FILE");
-  app.add_flag("--force", force, "Replace the file if there is one");
+  app.add_option("-o,--output", request.output, "The config to write; without it gpt.json or mlp.json")
+      ->type_name("FILE");
+  app.add_flag("--force", force, "Replace the config that is there already");
   if (!parse_verb(app, argc, argv)) return 0;
   if (launched_by_mpi()) throw UserError("init is one process: start it without mpirun");
   const Starter starter = make_starter(request);

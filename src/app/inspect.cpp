@@ -12,6 +12,7 @@
 #include "core/json_text.h"
 #include "core/number_text.h"
 #include "core/shape_text.h"
+#include "data/message_text.h"
 
 namespace zt {
 
@@ -40,7 +41,9 @@ Json json_of(const TensorStatistics& statistics) {
 void print_head(const NativeCheckpoint& checkpoint, std::int64_t parameters) {
   const Manifest& manifest = checkpoint.manifest();
   const StepCounts& steps = manifest.progress.steps;
-  const auto say = [](const char* name, const std::string& value) { std::puts(line("%-16s %s", name, value).c_str()); };
+  const auto say = [](const char* name, const std::string& value) {
+    std::puts(line("%-16s %s", name, shown(value, 400)).c_str());
+  };
   say("checkpoint", checkpoint.directory());
   say("written by", manifest.program);
   say("run", std::to_string(manifest.world_size) + (manifest.world_size == 1 ? " rank" : " ranks") + ", stage " +
@@ -68,33 +71,39 @@ int inspect(int argc, const char* const* argv) {
       "--gradients: "
       "what fp16 leaves of the gradient of a micro-batch.",
       "zerotrain inspect");
+  app.footer(
+      "Examples:\n"
+      "  zerotrain inspect runs/gpt\n"
+      "  zerotrain inspect runs/gpt --tensors attn --moments\n"
+      "  zerotrain inspect runs/gpt --gradients --scale 65536");
   std::string path;
   std::string pattern;
   bool json = false;
   bool moments = false;
   app.add_option("--checkpoint,checkpoint", path, "A checkpoint, or a run's directory: its newest")->type_name("PATH");
-  app.add_option("--tensors", pattern, "Only tensors whose name has this in it")->type_name("TEXT");
-  app.add_flag("--moments", moments, "The optimizer's moments, too");
+  app.add_option("--tensors", pattern, "Only the tensors whose names have this text in them")->type_name("TEXT");
+  app.add_flag("--moments", moments, "The statistics of the optimizer's moments, too");
   GradientRequest request;
   bool shows_gradients = false;
   CLI::Option* const gradients =
       app.add_flag("--gradients", shows_gradients,
-                   "In place of this: the gradient of the next micro-batch by power of two, in fp32 and in fp16 with "
-                   "loss scale 1, computed on the CPU")
+                   "In place of this: how large the elements of the next micro-batch's gradient are, counted by power "
+                   "of two, in fp32 and in fp16 with loss scale 1; computed on the CPU")
           ->excludes("--moments");
-  app.add_option("--scale", request.scales, "And in fp16 with this loss scale; several may be named")
+  app.add_option("--scale", request.scales,
+                 "With --gradients: in fp16 with this loss scale, too; may be given several times")
       ->type_name("S")
       ->needs(gradients)
       ->take_all()
       ->allow_extra_args(false)
       ->check(finite_number(1e-30, 1e30));
   app.add_option("-s,--set", request.sets,
-                 "One key of the config, for --gradients: a.b.c=VALUE, as data.path=other.txt")
+                 "With --gradients: one key laid over the checkpoint's config: a.b.c=VALUE, as data.path=other.txt")
       ->type_name("KEY=VALUE")
       ->needs(gradients)
       ->take_all()
       ->allow_extra_args(false);
-  app.add_flag("--json", json, "As JSON");
+  app.add_flag("--json", json, "One JSON object in place of the lines");
   if (!parse_verb(app, argc, argv)) return 0;
 
   if (path.empty()) throw UserError("no checkpoint: name one, or a run's directory, as zerotrain inspect runs/gpt");
@@ -140,7 +149,7 @@ int inspect(int argc, const char* const* argv) {
         entry[kind] = json_of(statistics);
         continue;
       }
-      const std::string name = kind == weights_kind ? tensor.name : "  " + kind;
+      const std::string name = kind == weights_kind ? shown(tensor.name, 200) : "  " + kind;
       std::printf("%-44s %-16s %11.4g %11.4g %11.4g %11.4g %11lld %lld\n", name.c_str(),
                   shape_text(tensor.shape).c_str(), statistics.mean, statistics.deviation, statistics.smallest,
                   statistics.largest, static_cast<long long>(statistics.zeros),

@@ -44,9 +44,9 @@ OutputLock::~OutputLock() {
 }
 
 void claim_output_directory(const std::string& path, bool resume, bool overwrite, OutputLock& lock) {
-  static constexpr std::array<const char*, 8> files_of_a_run = {"metrics.jsonl", "summary.json", "config.resolved.json",
-                                                                "train.log",     "trace.json",   "checkpoints",
-                                                                "csv_monitor",   "tensorboard"};
+  static constexpr std::array files_of_a_run = {"metrics.jsonl", "summary.json", "config.resolved.json",
+                                                "train.log",     "trace.json",   "trace.json.set-aside",
+                                                "checkpoints",   "csv_monitor",  "tensorboard"};
   const auto refuse = [&](const std::string& why) { throw UserError("training.output_dir: " + path + " " + why); };
   std::error_code error;
   if (fs::exists(path, error) && !fs::is_directory(path, error))

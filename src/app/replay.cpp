@@ -204,15 +204,34 @@ int replay(int argc, const char* const* argv) {
       "Runs one step of a run again, to the bit, in one process, from the checkpoint before it. 1: it differs from "
       "what metrics.jsonl has.",
       "zerotrain replay");
+  app.footer(
+      "Examples:\n"
+      "  zerotrain replay runs/gpt --step 12\n"
+      "  zerotrain replay runs/gpt --step 12 --tensor h.0.attn.c_attn.weight --first 100 --count 8\n"
+      "  zerotrain replay runs/gpt --step 12 --json");
   Request request;
   app.add_option("run", request.run, "The run's directory")->type_name("DIR")->required();
-  app.add_option("--step", request.step, "The step, from 1")->type_name("K")->required()->check(whole_number(1));
-  app.add_option("--tensor", request.tensor, "Show values of this tensor: weights after the step, gradient, moments")
+  app.add_option("--step", request.step, "The step to run, counted from 1 as in metrics.jsonl")
+      ->type_name("K")
+      ->required()
+      ->check(whole_number(1));
+  app.add_option("--tensor", request.tensor,
+                 "Show values of this tensor: the weights after the step, the gradient, the moments")
       ->type_name("NAME");
-  app.add_option("--first", request.first, "From this element on")->type_name("N")->check(whole_number(0));
-  app.add_option("--count", request.count, "So many elements (16)")->type_name("N")->check(whole_number(1));
-  app.add_option("-s,--set", request.sets, "One key of the config: a.b.c=VALUE")->type_name("KEY=VALUE")->take_all();
-  app.add_flag("--json", request.json, "As JSON");
+  app.add_option("--first", request.first, "With --tensor: the first element that is shown, counted from 0")
+      ->type_name("N")
+      ->check(whole_number(0))
+      ->capture_default_str();
+  app.add_option("--count", request.count, "With --tensor: how many elements are shown")
+      ->type_name("N")
+      ->check(whole_number(1))
+      ->capture_default_str();
+  app.add_option("-s,--set", request.sets,
+                 "One key laid over the run's config: a.b.c=VALUE, as data.path=moved.txt or device.threads=4")
+      ->type_name("KEY=VALUE")
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_flag("--json", request.json, "One JSON object in place of the lines");
   if (!parse_verb(app, argc, argv)) return 0;
   const ReplayStart start = find_replay_start(request.run, request.step);
   if (!start.notice.empty()) std::fprintf(stderr, "notice: %s\n", start.notice.c_str());

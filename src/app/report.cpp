@@ -43,11 +43,19 @@ int report(int argc, const char* const* argv) {
       "runs "
       "in the same figures. The page needs no network and no script. Prints the page's name.",
       "zerotrain report");
+  app.footer(
+      "Examples:\n"
+      "  zerotrain report runs/gpt\n"
+      "  zerotrain report runs/a runs/b --output both.html\n"
+      "  zerotrain report runs/gpt --text");
   std::vector<std::string> paths;
   std::string output;
   bool text = false;
-  app.add_option("runs", paths, "Directories of runs")->type_name("RUN")->required();
-  app.add_option("--output", output, "The page (default: report.html in the run's directory, of several runs here)")
+  app.add_option("runs", paths, "Directories of runs, one or more")->type_name("RUN")->required();
+  app.add_option("--output", output,
+                 "The page to write, also over an older one; without it report.html in the run's directory, or of "
+                 "several runs in "
+                 "the current one")
       ->type_name("FILE");
   app.add_flag("--text", text,
                "As text with plots in characters, to stdout, 80 columns wide; a page only with --output");

@@ -110,15 +110,6 @@ class Run {
   }
 
   int local_ranks() {
-    // Far more ranks than cores only bring the machine to a standstill.
-    const int most = std::max(64, 16 * allowed_core_count());
-    if (line_.ranks > most) {
-      throw UserError(
-          "--ranks " + std::to_string(line_.ranks) + ": this machine has " + std::to_string(allowed_core_count()) +
-          " core(s) for them, and at most " + std::to_string(most) +
-          " ranks are started on it; take more machines with mpirun, or look at a plan with --dry-run --world-size " +
-          std::to_string(line_.ranks));
-    }
     for (int ranks = line_.ranks;; --ranks) {
       prepare(ranks);
       hold_stop_signals();

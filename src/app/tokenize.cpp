@@ -30,6 +30,7 @@ struct Arguments {
   std::string tokenizer, output, format = "llm.c", text_key = "text";
   std::vector<std::string> inputs, special_tokens;
   bool ids = false, train = false, whole_documents = false, without_end_of_text = false, quiet = false;
+  bool overwrite = false;
   std::int64_t vocab_size = 0, min_frequency = 0;
   int threads = 0;
 };
@@ -75,6 +76,13 @@ std::vector<std::unique_ptr<DocumentReader>> open_inputs(const Arguments& argume
   return inputs;
 }
 
+TokenFormat format_of(const std::string& name) {
+  for (const TokenFormat format : {TokenFormat::llm_c, TokenFormat::nanogpt, TokenFormat::megatron}) {
+    if (name == name_of(format)) return format;
+  }
+  throw UserError("--format \"" + name + "\" is not known; use llm.c, nanogpt or megatron");
+}
+
 // What is read is not written over: not under another name or through a link either.
 void require_other_output(const Arguments& arguments) {
   if (arguments.output.empty()) return;
@@ -98,6 +106,24 @@ void require_other_output(const Arguments& arguments) {
   for (std::filesystem::directory_iterator file(arguments.tokenizer, none), end; !none && file != end;
        file.increment(none))
     check(file->path().string(), "--tokenizer");
+}
+
+// What is there is not written over unasked, and what is no file never.
+void require_new_output(const Arguments& arguments) {
+  if (arguments.output.empty()) return;
+  std::vector<std::string> written = {arguments.output};
+  if (!arguments.train && !arguments.ids) written = files_of_tokens(arguments.output, format_of(arguments.format));
+  for (const std::string& path : written) {
+    std::error_code none;
+    const std::filesystem::file_status status = std::filesystem::status(path, none);
+    if (!std::filesystem::exists(status)) continue;
+    if (!std::filesystem::is_regular_file(status))
+      throw UserError("--output " + shown_path(path) + " is no file that can be replaced: name another");
+    if (!arguments.overwrite) {
+      throw UserError("--output " + shown_path(path) +
+                      " is there already: name another file, or replace it with --overwrite");
+    }
+  }
 }
 
 struct Part {
@@ -158,13 +184,6 @@ int print_ids(const Arguments& arguments, const Tokenizer& tokenizer) {
     write_file_atomically(arguments.output, out);
   }
   return 0;
-}
-
-TokenFormat format_of(const std::string& name) {
-  for (const TokenFormat format : {TokenFormat::llm_c, TokenFormat::nanogpt, TokenFormat::megatron}) {
-    if (name == name_of(format)) return format;
-  }
-  throw UserError("--format \"" + name + "\" is not known; use llm.c, nanogpt or megatron");
 }
 
 struct Encoded {
@@ -320,36 +339,54 @@ int tokenize(int argc, const char* const* argv) {
   CLI::App app("Writes the token ids of texts, or trains a vocabulary on them.", "zerotrain tokenize");
   app.footer(
       "Examples:\n"
-      "  zerotrain tokenize --tokenizer gpt2.tiktoken --input a.txt b.jsonl --output train.bin\n"
-      "  zerotrain tokenize --tokenizer tokenizer.json --input a.txt --ids\n"
-      "  zerotrain tokenize --train --vocab-size 8192 --input a.txt --output tokenizer.json\n\n"
+      "  zerotrain tokenize --train --vocab-size 8192 --input a.txt --output tokenizer.json\n"
+      "  zerotrain tokenize --tokenizer tokenizer.json --input a.txt b.jsonl --output train.bin\n"
+      "  zerotrain tokenize --tokenizer tokenizer.json --input a.txt --ids\n\n"
       "Files that end in .jsonl or .ndjson are JSON lines, a document a line; any other is one document. gzip is "
       "unpacked.");
-  app.add_option("--tokenizer", arguments.tokenizer,
-                 "tokenizer.json, vocab.json or merges.txt, a folder with them, a tiktoken file, or bytes")
+  app.add_option(
+         "--tokenizer", arguments.tokenizer,
+         "Which tokens: a tokenizer.json, vocab.json or merges.txt, a folder with them, a tiktoken file, or bytes "
+         "(every byte a token)")
       ->type_name("PATH");
-  app.add_option("-i,--input", arguments.inputs, "Texts or JSON lines")->type_name("FILE...");
-  app.add_option("-o,--output", arguments.output, "What is written; with --ids stdout if it is not given")
+  app.add_option("-i,--input", arguments.inputs, "Texts, or JSON lines, one file or more")->type_name("FILE...");
+  app.add_option("-o,--output", arguments.output, "The file to write; with --ids stdout if it is not given")
       ->type_name("FILE");
-  app.add_option("--format", arguments.format, "llm.c (the default), nanogpt or megatron")->type_name("NAME");
-  app.add_flag("--ids", arguments.ids, "Print the ids, one line a line of text");
-  app.add_option("--text-key", arguments.text_key, "Of JSON lines: the key of the text, text")->type_name("KEY");
-  app.add_flag("--no-end-of-text", arguments.without_end_of_text, "Leave <|endoftext|> between documents out");
+  app.add_flag("--overwrite", arguments.overwrite, "Replace --output if it is there already");
+  app.add_option("--format", arguments.format, "Whose format the token file has: llm.c, nanogpt or megatron")
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.add_flag("--ids", arguments.ids, "In place of a token file: the ids as numbers, a line for each line of text");
+  app.add_option("--text-key", arguments.text_key, "Of JSON lines: under which key the text is")
+      ->type_name("KEY")
+      ->capture_default_str();
+  app.add_flag("--no-end-of-text", arguments.without_end_of_text,
+               "Put no token <|endoftext|> between documents, also where the tokenizer has it");
   app.add_flag("--train", arguments.train, "Train a byte-level BPE vocabulary and write it as tokenizer.json");
-  app.add_option("--vocab-size", arguments.vocab_size, "--train: tokens, with the 256 bytes and special ones")
+  app.add_option("--vocab-size", arguments.vocab_size,
+                 "--train: how many tokens the vocabulary has, the 256 bytes and the special ones included")
       ->type_name("N")
       ->check(whole_number(1));
-  app.add_option("--min-frequency", arguments.min_frequency, "--train: how often a pair must occur to be merged, 0")
+  app.add_option("--min-frequency", arguments.min_frequency,
+                 "--train: two tokens that follow each other become one only where the texts have them so at least N "
+                 "times; 0: however rare they are")
       ->type_name("N")
-      ->check(whole_number(0));
-  app.add_option("--special", arguments.special_tokens, "--train: special tokens, <|endoftext|>")->type_name("TEXT...");
-  app.add_flag("--documents", arguments.whole_documents,
-               "--train: cut a text into pieces as a whole, not line by line");
-  app.add_option("--threads", arguments.threads, "All cores")->type_name("N")->check(whole_number(1, 1024));
+      ->check(whole_number(0))
+      ->capture_default_str();
+  app.add_option("--special", arguments.special_tokens,
+                 "--train: texts that are one token each and never cut; without it <|endoftext|> alone")
+      ->type_name("TEXT...");
+  app.add_flag(
+      "--documents", arguments.whole_documents,
+      "--train: take each file as one text, in which tokens may hold several line breaks; without it line by line");
+  app.add_option("--threads", arguments.threads, "Threads that compute; without it one for each core")
+      ->type_name("N")
+      ->check(whole_number(1, 1024));
   app.add_flag("-q,--quiet", arguments.quiet, "Only warnings and errors on the screen");
   if (!parse_verb(app, argc, argv)) return 0;
   check(app, arguments);
   require_other_output(arguments);
+  require_new_output(arguments);
   end_at_stop_signals();
   if (arguments.threads == 0) arguments.threads = allowed_core_count();
   if (arguments.train) {

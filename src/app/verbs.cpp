@@ -1,5 +1,6 @@
 #include "app/verbs.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdio>
@@ -7,8 +8,10 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "core/errors.h"
+#include "core/process.h"
 
 namespace zt {
 
@@ -82,6 +85,19 @@ CLI::Validator seed_number() {
             if (reads_as(text, number)) return "";
             return "\"" + text + "\" is not a whole number from 0 to " +
                    std::to_string(std::numeric_limits<std::uint64_t>::max());
+          },
+          ""};
+}
+
+CLI::Validator local_ranks(const std::string& otherwise) {
+  return {[otherwise](std::string& text) -> std::string {
+            // Far more ranks than cores only bring the machine to a standstill.
+            const int cores = allowed_core_count();
+            const std::int64_t most = std::max(64, 16 * cores);
+            const std::string wrong = whole_number(1, most)(std::as_const(text));
+            std::int64_t number = 0;
+            if (wrong.empty() || !reads_as(text, number) || number < 1) return wrong;
+            return wrong + ", the most that are started on " + std::to_string(cores) + " core(s)" + otherwise;
           },
           ""};
 }

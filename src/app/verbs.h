@@ -32,6 +32,8 @@ bool is_shown_to_visitor(const CLI::App& app);  // for those who parse: true if 
 CLI::Validator whole_number(std::int64_t least, std::int64_t most = std::numeric_limits<std::int64_t>::max());
 CLI::Validator finite_number(double least, double most);
 CLI::Validator seed_number();  // 64 bits without a sign
+// A number of ranks that are started on this machine; `otherwise` is what can be done for more than that.
+CLI::Validator local_ranks(const std::string& otherwise = "");
 
 // Each in a file of its name.
 int completion(int argc, const char* const* argv);

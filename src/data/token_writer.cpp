@@ -24,6 +24,12 @@ void put(std::vector<char>& out, T value) {
 
 }  // namespace
 
+std::vector<std::string> files_of_tokens(const std::string& path, TokenFormat format) {
+  if (format != TokenFormat::megatron) return {path};
+  const std::string stem = path.ends_with(".bin") ? path.substr(0, path.size() - 4) : path;
+  return {stem + ".bin", stem + ".idx"};
+}
+
 // Beside its name until commit().
 class TokenWriter::File {
  public:
@@ -73,7 +79,7 @@ class TokenWriter::File {
 };
 
 TokenWriter::TokenWriter(const std::string& path, TokenFormat format, std::int64_t vocabulary)
-    : path_(path), format_(format) {
+    : path_(files_of_tokens(path, format).front()), format_(format) {
   constexpr std::int64_t narrow = 0x10000;
   switch (format) {
     case TokenFormat::llm_c: wide_ = vocabulary > narrow; break;
@@ -85,8 +91,7 @@ TokenWriter::TokenWriter(const std::string& path, TokenFormat format, std::int64
       break;
     case TokenFormat::megatron:
       wide_ = vocabulary >= 65500;  // as Megatron chooses
-      if (!path_.ends_with(".bin")) path_ += ".bin";
-      index_ = std::make_unique<File>(path_.substr(0, path_.size() - 4) + ".idx");
+      index_ = std::make_unique<File>(files_of_tokens(path, format).back());
       break;
   }
   file_ = std::make_unique<File>(path_);

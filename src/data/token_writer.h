@@ -12,11 +12,14 @@
 
 namespace zt {
 
+// The files that are written: that of the tokens, and Megatron's index. Of its pair `path` may be named with or without
+// .bin.
+std::vector<std::string> files_of_tokens(const std::string& path, TokenFormat format);
+
 class TokenWriter {
  public:
-  // `vocabulary`: ids are below; it decides the width. Of Megatron's pair `path` may be named with or without .bin.
-  // Throws UserError where the format does not hold the vocabulary or the file cannot be made; all throw RunError where
-  // it cannot be written.
+  // `vocabulary`: ids are below; it decides the width. What is there is replaced. Throws UserError where the format
+  // does not hold the vocabulary or the file cannot be made; all throw RunError where it cannot be written.
   TokenWriter(const std::string& path, TokenFormat format, std::int64_t vocabulary);
   ~TokenWriter();  // what is not finished leaves nothing behind
   TokenWriter(const TokenWriter&) = delete;

@@ -8,6 +8,7 @@
 #include "core/available_memory.h"
 #include "core/errors.h"
 #include "core/process.h"
+#include "data/message_text.h"
 #include "device/counting/counting_device.h"
 #include "train/agreements.h"
 #include "train/plan.h"
@@ -62,6 +63,29 @@ std::unique_ptr<Tokenizer> tokenizer_of(const NativeCheckpoint& checkpoint) {
   const auto& tokenizer = checkpoint.manifest().tokenizer;
   if (!tokenizer) return nullptr;
   return make_tokenizer(tokenizer->name, checkpoint.tokenizer_definition());
+}
+
+std::unique_ptr<Tokenizer> named_tokenizer(const std::string& path, std::int64_t vocabulary) {
+  std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(path, "--tokenizer");
+  if (tokenizer->vocabulary_size() > vocabulary) {
+    throw UserError("--tokenizer " + shown_path(path) + " has " + std::to_string(tokenizer->vocabulary_size()) +
+                    " tokens, and the model knows " + std::to_string(vocabulary) +
+                    ": name the tokenizer that it was trained with");
+  }
+  return tokenizer;
+}
+
+std::string has_its_own_tokenizer(const std::string& weights, const Tokenizer& own) {
+  return "--tokenizer is for weights without one, and " + weights + " has its own (" + std::string(own.name()) +
+         "): leave it out";
+}
+
+std::unique_ptr<Tokenizer> tokenizer_for(const NativeCheckpoint& checkpoint, const std::string& path,
+                                         std::int64_t vocabulary) {
+  std::unique_ptr<Tokenizer> own = tokenizer_of(checkpoint);
+  if (path.empty()) return own;
+  if (own != nullptr) throw UserError(has_its_own_tokenizer(checkpoint.directory(), *own));
+  return named_tokenizer(path, vocabulary);
 }
 
 InferenceModel::InferenceModel(const Settings& settings, Device& device, std::int64_t rows)

@@ -24,6 +24,13 @@ ResolvedConfig config_of_checkpoint(const NativeCheckpoint& checkpoint, const st
 // The tokenizer that came with the checkpoint; null: it was trained on tokens without text.
 std::unique_ptr<Tokenizer> tokenizer_of(const NativeCheckpoint& checkpoint);
 
+// The same, or where it has none, the one that `path` names (open_tokenizer); "": none is named. UserError where it has
+// one of its own, and where the model's `vocabulary` is less than what is named.
+std::unique_ptr<Tokenizer> tokenizer_for(const NativeCheckpoint& checkpoint, const std::string& path,
+                                         std::int64_t vocabulary);
+std::unique_ptr<Tokenizer> named_tokenizer(const std::string& path, std::int64_t vocabulary);  // that of --tokenizer
+std::string has_its_own_tokenizer(const std::string& weights, const Tokenizer& own);  // why --tokenizer is refused
+
 class InferenceModel {
  public:
   // Activations of `rows` rows.

@@ -52,7 +52,7 @@ double recorded_number(const Json& record, const char* name) {
   return find_text(record, "not_finite") == "inf" ? std::numeric_limits<double>::infinity() : not_recorded;
 }
 
-// Replaces what is there of the same step. Steps come in ascending order but after a resume.
+// Replaces what is there of the same step. Steps come in ascending order where no line is lost.
 template <typename Record>
 void put(std::vector<Record>& records, const Record& record) {
   if (records.empty() || records.back().step < record.step) {
@@ -66,6 +66,14 @@ void put(std::vector<Record>& records, const Record& record) {
   } else {
     records.insert(at, record);
   }
+}
+
+// What was recorded behind `step` belongs to another branch than the run's end, which goes on from there.
+template <typename Record>
+void drop_behind(std::vector<Record>& records, std::int64_t step) {
+  const auto first = std::upper_bound(records.begin(), records.end(), step,
+                                      [](std::int64_t at, const Record& record) { return at < record.step; });
+  records.erase(first, records.end());
 }
 
 // False: no record that a run writes.
@@ -91,6 +99,9 @@ bool take_record(const Json& record, RecordedRun& run) {
   } else if (kind == "eval") {
     put(run.evaluations, {.step = step, .loss = recorded_number(record, "loss")});
   } else if (kind == "resume") {
+    drop_behind(run.steps, step);
+    drop_behind(run.evaluations, step);
+    std::erase_if(run.resumes, [&](std::int64_t earlier) { return earlier > step; });
     run.resumes.push_back(step);
   }
   return true;

@@ -32,9 +32,9 @@ struct RecordedEvaluation {
 struct RecordedRun {
   std::string path;                   // of its directory
   std::string name;                   // short, no other of a report's runs has it
-  std::vector<RecordedStep> steps{};  // ascending, each once: of records of the same step the last
+  std::vector<RecordedStep> steps{};  // ascending, each once: of a resumed run those that it ended with
   std::vector<RecordedEvaluation> evaluations{};
-  std::vector<std::int64_t> resumes{};  // steps attempted before each
+  std::vector<std::int64_t> resumes{};  // steps attempted before each, of those that the last steps follow from
   bool counts_tokens = false;           // rates are of tokens, or else of samples
   std::int64_t unreadable_lines = 0;    // of metrics.jsonl, but for a last one that is cut off
   bool last_line_cut = false;           // somebody is writing it, or was killed in the middle of it

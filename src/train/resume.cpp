@@ -112,4 +112,13 @@ nlohmann::ordered_json resume_record(const TrainOptions& options, int world_size
   return record;
 }
 
+std::string set_aside_trace(const std::string& directory) {
+  const std::filesystem::path trace = std::filesystem::path(directory) / "trace.json";
+  std::error_code error;
+  if (!std::filesystem::exists(trace, error)) return "";
+  std::filesystem::rename(trace, trace.string() + ".set-aside", error);
+  if (error) throw RunError("cannot set " + trace.string() + " aside: " + error.message());
+  return "resume: trace.json, of steps before, is set aside as trace.json.set-aside";
+}
+
 }  // namespace zt

@@ -23,4 +23,8 @@ std::vector<std::string> resume_lines(const ResumePoint& point, const ResolvedCo
 // The line of metrics.jsonl that marks where a run went on.
 nlohmann::ordered_json resume_record(const TrainOptions& options, int world_size, int stage);
 
+// A trace.json of before tells of other steps, and perhaps other ranks, than the run from here on: it gets the ending
+// .set-aside. Returns a line for the screen; empty: there is none. RunError.
+std::string set_aside_trace(const std::string& directory);
+
 }  // namespace zt

@@ -1,10 +1,13 @@
 #include "train/sample.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <vector>
 
 #include "core/errors.h"
 #include "core/random.h"
+#include "data/terminal_text.h"
 
 namespace zt {
 
@@ -18,7 +21,9 @@ void print_sample(const Settings& settings, const Tokenizer* tokenizer, Session&
     tokens.push_back(session.next_token(tokens, uniform_from_bits(random_bits(key, static_cast<std::uint64_t>(i)))));
   }
   if (!first_rank) return;
-  std::fputs((tokenizer->decode(tokens) + "\n").c_str(), stdout);
+  const std::string text = tokenizer->decode(tokens) + "\n";
+  const std::string out = ::isatty(STDOUT_FILENO) == 1 ? shown_lines(text) : text;
+  std::fwrite(out.data(), 1, out.size(), stdout);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) throw RunError("cannot write the sample to stdout");
 }
 

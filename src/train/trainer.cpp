@@ -133,7 +133,10 @@ void Trainer::start() {
   const auto start_records = [&] {
     if (!first_rank()) return;
     console_ = Console(directory + "/train.log", options_.quiet, options_.verbose);
-    if (options_.resume) mend_last_line(directory + "/metrics.jsonl");
+    if (options_.resume) {
+      mend_last_line(directory + "/metrics.jsonl");
+      if (const std::string line = set_aside_trace(directory); !line.empty()) console_.say(line);
+    }
     const bool scales_loss = precision_preset(settings.precision.preset).scales_loss();
     metrics_ = std::make_unique<MetricsWriter>(directory + "/metrics.jsonl", reports_.monitors(scales_loss));
     if (options_.resume || options_.resume_point)

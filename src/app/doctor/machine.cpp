@@ -15,6 +15,7 @@
 #include "comm/mpi.h"
 #include "comm/node_windows.h"
 #include "core/errors.h"
+#include "core/number_text.h"
 #include "device/gpu/backend.h"
 #include "device/gpu/driver.h"
 
@@ -70,8 +71,7 @@ GpuFindings look_for_gpus() {
   findings.nccl = survey.nccl_version;
   findings.nccl_problem = survey.nccl_problem;
   for (const GpuInfo& gpu : survey.devices) {
-    findings.devices.push_back(gpu.name + ", " + std::to_string(gpu.memory >> 30) + " GiB, sm_" +
-                               std::to_string(gpu.capability));
+    findings.devices.push_back(gpu.name + ", " + bytes_in_words(gpu.memory) + ", sm_" + std::to_string(gpu.capability));
   }
   return findings;
 }

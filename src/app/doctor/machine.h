@@ -24,7 +24,7 @@ struct GpuFindings {
   bool has_driver = false;
   std::string backend_problem;       // why the backend cannot be opened; empty: it was
   std::string problem;               // why no GPU can be used
-  std::vector<std::string> devices;  // "NVIDIA H200, 139 GiB, sm_90"
+  std::vector<std::string> devices;  // "NVIDIA H200, 150 GB, sm_90"
   std::string versions;              // "CUDA 13.0, driver 13.0"
   std::string nccl, nccl_problem;    // its version, or why there is none
 };

@@ -49,7 +49,6 @@ std::vector<Finding> examine(const Machine& machine);  // all of them
 // Shared by them.
 std::set<int> allowed_cores(const Machine& machine);
 bool has_nvidia_card(const Machine& machine);
-std::string bytes_text(std::int64_t bytes);  // "22.5 GiB"
 std::string count_text(std::int64_t count, const std::string& thing);
 
 }  // namespace zt::probes

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "app/doctor/probes.h"
+#include "core/number_text.h"
 
 namespace zt::probes {
 
@@ -23,7 +24,7 @@ std::optional<std::int64_t> limit_named(const Machine& machine, const std::strin
 }
 
 std::string limit_text(std::int64_t limit) { return limit == unlimited ? "unlimited" : std::to_string(limit); }
-std::string size_text(std::int64_t limit) { return limit == unlimited ? "unlimited" : bytes_text(limit); }
+std::string size_text(std::int64_t limit) { return limit == unlimited ? "unlimited" : bytes_in_words(limit); }
 
 Finding open_files(std::int64_t limit) {
   Finding finding{.subject = "open files", .found = limit_text(limit), .advice = ""};
@@ -112,7 +113,7 @@ Finding probe_disk(const Machine& machine) {
     finding.advice = "name a directory that can hold a run by --output";
     return finding;
   }
-  finding.found = bytes_text(space->free) + " free in " + machine.directory;
+  finding.found = bytes_in_words(space->free) + " free in " + machine.directory;
   if (!machine.can_write(machine.directory)) {
     finding.verdict = Verdict::problem;
     finding.found += ", which cannot be written";

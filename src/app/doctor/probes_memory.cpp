@@ -5,6 +5,7 @@
 
 #include "app/doctor/probes.h"
 #include "core/available_memory.h"
+#include "core/number_text.h"
 
 namespace zt::probes {
 
@@ -29,17 +30,6 @@ std::string chosen_word(const std::string& text) {
 
 }  // namespace
 
-std::string bytes_text(std::int64_t bytes) {
-  std::array<char, 40> text{};
-  const double value = static_cast<double>(bytes);
-  if (bytes >= gibibyte) {
-    std::snprintf(text.data(), text.size(), "%.1f GiB", value / static_cast<double>(gibibyte));
-  } else {
-    std::snprintf(text.data(), text.size(), "%.3g MiB", value / static_cast<double>(mebibyte));
-  }
-  return text.data();
-}
-
 std::string count_text(std::int64_t count, const std::string& thing) {
   return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
 }
@@ -54,11 +44,11 @@ Finding probe_memory(const Machine& machine) {
     return finding;
   }
   const std::int64_t available = available_memory_below(machine.root.string());
-  finding.found = bytes_text(available) + " for a run, of " + bytes_text(total);
+  finding.found = bytes_in_words(available) + " for a run, of " + bytes_in_words(total);
   std::int64_t limit = total;
   for (const char* file : {"memory.max", "memory/memory.limit_in_bytes"})
     limit = std::min(limit, machine.number(std::string("/sys/fs/cgroup/") + file).value_or(total));
-  if (limit < total) finding.found += "; the control group's limit is " + bytes_text(limit);
+  if (limit < total) finding.found += "; the control group's limit is " + bytes_in_words(limit);
   if (available < 64 * mebibyte) {
     finding.verdict = Verdict::problem;
     finding.advice = "no training fits: end other programs, or raise the limit (docker --memory)";
@@ -112,7 +102,8 @@ Finding probe_shm(const Machine& machine) {
     }
     return finding;
   }
-  finding.found = bytes_text(space->free) + " free of " + bytes_text(space->total) + "; zerotrain itself needs none";
+  finding.found =
+      bytes_in_words(space->free) + " free of " + bytes_in_words(space->total) + "; zerotrain itself needs none";
   // Open MPI makes a file of 4 MiB for each rank, NCCL of up to 10 MB for each channel of each pair of GPUs.
   const auto cores = static_cast<std::int64_t>(allowed_cores(machine).size());
   if (has_nvidia_card(machine) && space->total < gibibyte) {

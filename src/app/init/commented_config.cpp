@@ -46,7 +46,9 @@ class Writer {
     for (const auto& [name, value] : section.items()) {
       const std::string key_path = path.empty() ? name : path + "." + name;
       if (path.empty() && value.is_object() && left < section.size()) text += "\n";
-      text += comment(explanation_of(row_of(key_path)), indent) + indent + Json(name).dump() + ": ";
+      const std::string remark = config_.remark_on(key_path);
+      text += comment(explanation_of(row_of(key_path)) + (remark.empty() ? "" : ". " + remark), indent) + indent +
+              Json(name).dump() + ": ";
       text += value.is_object() ? this->section(value, key_path, indent + "  ") : value_text(value);
       text += --left > 0 ? ",\n" : "\n";
     }
@@ -94,6 +96,11 @@ const Json* CommentedConfig::find(const std::string& path) const {
     if (known == path) return &value;
   }
   return nullptr;
+}
+
+std::string CommentedConfig::remark_on(const std::string& path) const {
+  const auto found = remarks_.find(path);
+  return found == remarks_.end() ? "" : found->second;
 }
 
 Json CommentedConfig::json() const {

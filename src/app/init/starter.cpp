@@ -196,6 +196,7 @@ Starter make_starter(const StarterRequest& asked) {
   }
   starter.config.set("data.type", request.data);
   for (const auto& [key, value] : data.keys) starter.config.set(key, value);
+  for (const auto& [key, text] : data.remarks) starter.config.remark(key, text);
   add_training(starter, data.has_validation, steps);
   if (request.model == "gpt" && request.data == "text") starter.config.set("training.sample_prompt", "The ");
   starter.chosen.insert(starter.chosen.end(), data.chosen.begin(), data.chosen.end());

@@ -12,6 +12,7 @@
 #include "core/json.h"
 #include "data/csv_table.h"
 #include "data/idx_file.h"
+#include "data/token_files.h"
 
 namespace zt {
 
@@ -22,6 +23,15 @@ namespace fs = std::filesystem;
 bool is_there(const fs::path& path) {
   std::error_code error;
   return fs::exists(path, error);
+}
+
+// Token files, one or those that a pattern matches.
+bool names_files(const std::string& pattern) {
+  try {
+    return !token_files_named(pattern, "data.validation").empty();
+  } catch (const UserError&) {
+    return false;
+  }
 }
 
 bool has_ending(std::string path, const std::vector<std::string>& endings) {
@@ -60,8 +70,13 @@ class Looker {
 
   StarterData tokens(const std::string& given) {
     std::error_code error;
-    const std::string path = fs::is_directory(given, error) ? (fs::path(given) / "*train*.bin").string() : given;
-    data_.is_there = path.find_first_of("*?[") != std::string::npos || is_there(path) || is_there(path + ".bin");
+    std::string path = given;
+    if (fs::is_directory(given, error)) {
+      path = (fs::path(given) / "*train*.bin").string();
+      const std::string all = (fs::path(given) / "*.bin").string();
+      if (!names_files(path) && names_files(all)) path = all;
+    }
+    data_.is_there = path != given || path.find_first_of("*?[") != std::string::npos || names_files(path);
     add_path("data.train", path);
     std::string validation;
     const std::string name = fs::path(path).filename().string();
@@ -69,8 +84,8 @@ class Looker {
       const std::string other = replaced(name, "train", word);
       if (other.empty()) break;
       const fs::path file = fs::path(path).parent_path() / other;
-      const bool is_expected = (path != given || !data_.is_there) && word == std::string("val");
-      if (is_expected || is_there(file) || is_there(file.string() + ".bin")) {
+      const bool is_expected = !data_.is_there && word == std::string("val");
+      if (is_expected || names_files(file.string())) {
         validation = file.string();
         break;
       }
@@ -78,6 +93,9 @@ class Looker {
     data_.has_validation = !validation.empty();
     if (validation.empty()) {
       data_.keys.emplace_back("data.validation", nullptr);
+      data_.remarks.emplace_back("data.validation",
+                                 "There are none beside those for training: name some here, and set "
+                                 "training.eval_interval, to see a validation loss");
     } else {
       add_path("data.validation", validation);
     }

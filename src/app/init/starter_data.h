@@ -16,7 +16,8 @@ struct StarterData {
   std::int64_t inputs = 0, outputs = 0;                // of an mlp
   bool has_classes = false;
   bool is_there = true, has_validation = true;
-  std::vector<std::string> chosen;  // lines for the user
+  std::vector<std::string> chosen;                           // lines for the user
+  std::vector<std::pair<std::string, std::string>> remarks;  // on keys: why they have these values
 };
 
 // `kind`: text, tokens, idx, csv, synthetic. `path` empty: a place to put them. Paths in the config count from the

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 
 #include "app/command_line.h"
@@ -63,7 +64,9 @@ CommandUsage usage_of(const CLI::App& app) {
   CommandUsage usage;
   usage.description = app.get_description();
   usage.footer = app.get_footer();
-  for (const CLI::Option* option : app.get_options()) usage.options.push_back(usage_of(*option));
+  for (const CLI::Option* option : app.get_options()) {
+    if (!option->get_group().empty()) usage.options.push_back(usage_of(*option));  // those of no group are not shown
+  }
   return usage;
 }
 
@@ -71,6 +74,16 @@ CommandUsage usage_of(const CLI::App& app) {
 bool is_plain(const std::string& word) {
   return !word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") ==
                               std::string::npos;
+}
+
+// Where these are few, as of a stage of ZeRO.
+std::vector<std::string> numbers_of(const Key& key) {
+  constexpr double most = 10.0;
+  const bool is_bounded = key.type == KeyType::integer && std::isfinite(key.minimum) && std::isfinite(key.maximum);
+  if (!is_bounded || key.maximum - key.minimum >= most) return {};
+  std::vector<std::string> numbers;
+  for (double number = key.minimum; number <= key.maximum; ++number) numbers.push_back(number_text(number));
+  return numbers;
 }
 
 void add_value(KeyUsage& usage, const std::string& value) {
@@ -91,6 +104,11 @@ std::vector<CommandUsage> command_usages() {
     option.kind = ArgumentKind::choice;
     option.choices = {"train", "prove"};
   }
+  const std::array<const char*, 2> prove = {"zerotrain", "prove"};
+  visit_command_line([&] { static_cast<void>(parse_command_line(2, prove.data())); },
+                     [&](const CLI::App& app) { usages.push_back(usage_of(app)); });
+  usages.back().verb = "prove";
+  usages.back().summary = summary_of_prove;
   for (const Verb& verb : verbs()) {
     const std::array<const char*, 1> name = {verb.name};
     visit_command_line([&] { verb.run(1, name.data()); },
@@ -123,6 +141,7 @@ std::vector<KeyUsage> key_usages() {
     if (key.type == KeyType::boolean) {
       for (const char* value : {"true", "false"}) add_value(usage, value);
     }
+    for (const std::string& number : numbers_of(key)) add_value(usage, number);
     if (key.may_be_auto) add_value(usage, "auto");
     if (key.may_be_null) add_value(usage, "null");
   }

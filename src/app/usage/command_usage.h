@@ -31,7 +31,7 @@ struct OptionUsage {
 };
 
 struct CommandUsage {
-  std::string verb;     // "generate"; empty: zerotrain's own line, of train and prove
+  std::string verb;     // "generate"; empty: zerotrain's own line, of train
   std::string summary;  // one line
   std::string description, footer;
   std::vector<OptionUsage> options;
@@ -42,7 +42,7 @@ std::vector<CommandUsage> command_usages();  // zerotrain's own comes first
 // A config's keys that --set may give, in the order of their names; those of several types stand for all of them.
 struct KeyUsage {
   std::string key, help, allowed, fallback;  // allowed: "an integer from 1"
-  std::vector<std::string> values;           // that can be listed: words, true and false, auto, null
+  std::vector<std::string> values;           // that can be listed: words, few numbers, true and false, auto, null
   bool is_path = false;
 };
 std::vector<KeyUsage> key_usages();

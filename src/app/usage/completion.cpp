@@ -21,9 +21,7 @@ std::string first_sentence(const std::string& text) {
 }
 
 std::vector<std::pair<std::string, std::string>> verb_summaries(const std::vector<CommandUsage>& commands) {
-  std::vector<std::pair<std::string, std::string>> summaries = {
-      {"train", "trains what the config says (the default)"},
-      {"prove", "runs the config for a few steps over ranks and stages and compares"}};
+  std::vector<std::pair<std::string, std::string>> summaries = {{"train", "trains what the config says (the default)"}};
   for (const CommandUsage& command : commands) {
     if (!command.verb.empty()) summaries.emplace_back(command.verb, command.summary);
   }

@@ -116,7 +116,7 @@ _zerotrain() {
     kind=$REPLY
   fi
   case $kind in
-    verbs) mapfile -t COMPREPLY < <(compgen -W "$_zerotrain_verbs train prove" -- "$typed") ;;
+    verbs) mapfile -t COMPREPLY < <(compgen -W "$_zerotrain_verbs train" -- "$typed") ;;
     options)
       _zerotrain_options "$verb"
       mapfile -t COMPREPLY < <(compgen -W "$REPLY" -- "$typed")

@@ -109,7 +109,7 @@ std::string synopsis_of(const CommandUsage& command) {
     }
   }
   if (command.verb.empty()) {
-    return ".Nm\n.Op Cm train | prove\n.Fl \\-config Ar FILE\n.Op Ar options\n";
+    return ".Nm\n.Op Cm train\n.Fl \\-config Ar FILE\n.Op Ar options\n";
   }
   if (has_more) text += ".Op Ar options\n";
   if (const OptionUsage* position = position_of(command); position != nullptr && position->names.empty())
