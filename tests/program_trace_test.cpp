@@ -176,7 +176,14 @@ TEST_CASE("flops_profiler tells of one step by pass and unit, on the screen or i
   CHECK(nowhere.code == 2);
   CHECK(nowhere.err.find("flops_profiler.output_file: there is no directory") != std::string::npos);
   CHECK(contents_of(place.file("profile.txt")).starts_with("flops profile of step 2"));
-  CHECK(fs::exists(place.file("filed") / "trace.json"));
+  // Both watch the same device, and each is told what is done for what.
+  const Json trace = trace_of(place, "filed");
+  std::map<std::string, int> traced;
+  for (const Json& moment : trace.at("log").at(0)) ++traced[moment.at(1).get<std::string>()];
+  for (const char* activity : {"step", "forward", "backward", "gather", "reduce"}) {
+    CAPTURE(activity);
+    CHECK(traced[activity] > 0);
+  }
   for (const char* other : {"told", "filed"})
     CHECK(json_of(place.file(other) / "summary.json").at("weights_checksum") ==
           json_of(place.file("plain") / "summary.json").at("weights_checksum"));

@@ -36,8 +36,14 @@ class TracingDevice final : public DeviceDecorator {
     inner().copy(stream, to, from, bytes);
     recorder_.end(index);
   }
-  void begin_activity(Activity activity, std::int64_t number) override { recorder_.begin_activity(activity, number); }
-  void end_activity(Activity activity, std::int64_t number) override { recorder_.end_activity(activity, number); }
+  void begin_activity(Activity activity, std::int64_t number) override {
+    recorder_.begin_activity(activity, number);
+    inner().begin_activity(activity, number);
+  }
+  void end_activity(Activity activity, std::int64_t number) override {
+    recorder_.end_activity(activity, number);
+    inner().end_activity(activity, number);
+  }
 
  private:
   TraceRecorder& recorder_;
