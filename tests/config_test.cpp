@@ -279,11 +279,10 @@ TEST_CASE("a key without effect gives one notice that says why") {
   const ResolvedConfig config = resolve_texts({tiny_gpt(), R"({
     "zero_optimization": {"stage": 1, "overlap_comm": true},
     "activation_checkpointing": {"partition_activations": true, "profile": false},
-    "comms_logger": {"enabled": true, "verbose": true}, "aio": {"thread_count": 2, "block_size": 4}})"});
-  for (const char* words :
-       {"b.json:2: zero_optimization.overlap_comm: has no effect", "comms_logger.enabled: has no effect",
-        "partition_activations: has no effect: it switches nothing on", "aio: has no effect",
-        "aio.thread_count is an old name of aio.intra_op_parallelism"}) {
+    "wandb": {"enabled": true, "project": "p"}, "aio": {"thread_count": 2, "block_size": 4}})"});
+  for (const char* words : {"b.json:2: zero_optimization.overlap_comm: has no effect", "wandb.enabled: has no effect",
+                            "partition_activations: has no effect: it switches nothing on", "aio: has no effect",
+                            "aio.thread_count is an old name of aio.intra_op_parallelism"}) {
     INFO(words);
     CHECK(contains(config.notices, words));
   }

@@ -53,7 +53,8 @@ bool leaves_curve_as_it_is(const std::string& path) {
                                                                        "dump_state",
                                                                        "csv_monitor",
                                                                        "tensorboard",
-                                                                       "flops_profiler"});
+                                                                       "flops_profiler",
+                                                                       "comms_logger"});
   return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
     return path == name || (path.size() > name.size() && path.starts_with(name) && path[name.size()] == '.');
   });

@@ -29,10 +29,6 @@ struct Switchable {
 
 void add_switchable(std::vector<Key>& t) {
   const std::vector<Switchable> sections = {
-      {"comms_logger",
-       "counts communication",
-       "summary.json always holds calls, bytes and seconds of communication",
-       {{"verbose", boolean}, {"prof_all", boolean}, {"debug", boolean}, {"prof_ops", strings}}},
       {"wandb",
        "a web service's curves",
        "nothing is sent to a server: metrics.jsonl in the output directory holds the same",
@@ -98,6 +94,48 @@ void add_flops_profiler(std::vector<Key>& t) {
   t.push_back(notice_key(number, name + "recompute_fwd_factor", "a guess at what is recomputed",
                          "recomputed operations are counted as they run")
                   .unless({0}));
+}
+
+void add_comms_logger(std::vector<Key>& t) {
+  const std::string name = "comms_logger.";
+  t.push_back(used_key(section, "comms_logger", "how long collectives take"));
+  t.push_back(used_key(boolean, name + "enabled",
+                       "times those of training steps on rank 0; the end of the run tells of them by kind and size")
+                  .standard(false));
+  t.push_back(used_key(boolean, name + "verbose", "a line for each call, too; the host waits for them after each step")
+                  .standard(false));
+  t.push_back(used_key(boolean, name + "prof_all", "all kinds; false: those of prof_ops").standard(true));
+  t.push_back(used_key(strings, name + "prof_ops",
+                       "without prof_all: what to log, by DeepSpeed's names; one means the kind that it contains, "
+                       "all_gather_into_tensor all_gather")
+                  .standard(Json::array())
+                  .one_of({"all_reduce",
+                           "all_reduce_coalesced",
+                           "inference_all_reduce",
+                           "reduce_scatter",
+                           "reduce_scatter_tensor",
+                           "reduce_scatter_fn",
+                           "all_gather",
+                           "all_gather_into_tensor",
+                           "all_gather_coalesced",
+                           "all_gather_object",
+                           "all_to_all",
+                           "all_to_all_single",
+                           "broadcast",
+                           "broadcast_object_list",
+                           "reduce",
+                           "gather",
+                           "scatter",
+                           "send",
+                           "recv",
+                           "isend",
+                           "irecv",
+                           "batch_isend_irecv",
+                           "barrier",
+                           "monitored_barrier"}));
+  t.push_back(
+      used_key(boolean, name + "debug", "tells calls apart by what they are for: activity, unit of the model and pass")
+          .standard(false));
 }
 
 void add_silent_sections(std::vector<Key>& t) {
@@ -188,6 +226,7 @@ void add_other_sections(std::vector<Key>& table) {
   add_switchable(table);
   add_monitors(table);
   add_flops_profiler(table);
+  add_comms_logger(table);
   add_silent_sections(table);
   add_refused(table);
   add_refused_keys(table);

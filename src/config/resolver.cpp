@@ -192,6 +192,15 @@ void Resolver::tell_idle_keys() {
       get<std::int64_t>("training.eval_interval") == 0) {
     notice("training.eval_steps", "has no effect: training.eval_interval is 0, so nothing is evaluated");
   }
+  const std::string ops = "comms_logger.prof_ops";
+  if (is_true("comms_logger.enabled") && known({"comms_logger.prof_all", ops.c_str()})) {
+    const bool names_none = values_[ops].empty();
+    if (is_true("comms_logger.prof_all") && !names_none) {
+      notice(ops, "has no effect: comms_logger.prof_all is true, so all kinds of collectives are logged");
+    } else if (!is_true("comms_logger.prof_all") && names_none) {
+      notice("comms_logger.enabled", "has no effect: prof_all is false and prof_ops names no collective");
+    }
+  }
   const std::string every = "activation_checkpointing.every";
   if (is("model.type", "mlp")) set_auto(every, 0, "an mlp has no blocks");
   if (!known({every.c_str()}) || get<std::int64_t>(every) == 0) return;

@@ -18,6 +18,7 @@
 #include "device/cpu/instruction_set.h"
 #include "optim/early_stopping.h"
 #include "train/agreements.h"
+#include "train/comms_logger.h"
 #include "train/compute.h"
 #include "train/console.h"
 #include "train/diagnosis.h"
@@ -80,6 +81,7 @@ class Trainer {
   std::unique_ptr<Compute> compute_;
   std::unique_ptr<RunTrace> trace_;        // null: none is asked for
   std::unique_ptr<FlopsProfile> profile_;  // null: the same
+  std::unique_ptr<CommsLogger> comms_;     // null: the same, or another rank than the first
   std::unique_ptr<Session> session_;
   Console console_;
   StepReports reports_;
@@ -174,8 +176,13 @@ void Trainer::start() {
     profile_ = std::make_unique<FlopsProfile>(profiler, *device, *communicator);
     watch(*profile_);
   }
+  if (const CommsLoggerSettings logger = comms_logger_settings(config_.json); logger.enabled && first_rank()) {
+    comms_ = std::make_unique<CommsLogger>(logger, *device, *communicator);
+    watch(*comms_);
+  }
   session_ =
       std::make_unique<Session>(settings, *device, *communicator, dataset_.training.get(), dataset_.validation.get());
+  if (comms_) comms_->name_units(session_->layout());
   session_->watch_for_stop(options_.stop_signal, options_.asks_for_stop_every);
   checkpoints_ = std::make_unique<RunCheckpoints>(config_, dataset_, communicator_, options_, *session_, console_);
   checkpoints_->set_up_state(early_stopping_, record_);
@@ -294,6 +301,10 @@ void Trainer::steps() {
       for (const std::string& line : profile_->after_step(*session_)) console_.say(line);
     }
     if (trace_) trace_->after_step(*session_, console_);
+    if (comms_) {
+      for (const std::string& line : comms_->after_step(session_->steps().attempted, session_->left_step().has_value()))
+        console_.say(line);
+    }
     if (outcome) after_step(*outcome);
     if (session_->left_step()) stop_signal_ = session_->left_step()->signal;
     checkpoints_->check();
@@ -419,6 +430,9 @@ void Trainer::finish() {
   if (trace_) trace_->finish(*session_, console_);
   if (profile_ && !profile_->is_done())
     console_.warn("flops_profiler.profile_step: the run did not attempt that step: there is no profile");
+  if (comms_) {
+    for (const std::string& line : comms_->finish()) console_.say(line);
+  }
   record_.status = stop_signal_ != 0 ? "stopped" : "completed";
   say_why_it_ends();
   if (stop_signal_ == 0 && settings.training.eval_interval > 0 && record_.evaluated != session_->steps().attempted)

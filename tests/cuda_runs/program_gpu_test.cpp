@@ -3,6 +3,7 @@
 #include <csignal>
 
 #include "core/json.h"
+#include "logged_collectives.h"
 #include "program_support.h"
 
 using namespace zt::test;
@@ -63,6 +64,25 @@ TEST_CASE("ranks on GPUs of their own use NCCL; stage, ranks and the way between
   }
   check_completes(place.run(cuda + ranks(2) + stage(3) + staged + Arguments{"--overwrite"}));
   CHECK(checksum(place.file("run")) == alone);
+}
+
+TEST_CASE("comms_logger times collectives on GPUs without waiting for them, and changes no bit") {
+  const GpuPlace place(2, {{"ZEROTRAIN_EMULATION_STREAMS", "lazy"}});
+  for (const Arguments& way : {over_nccl, staged}) {
+    for (const char* delay : {"0", "1"}) {
+      CAPTURE(way, delay);
+      const Arguments run = cuda + ranks(2) + stage(2) + way + Arguments{"--overwrite", "--set"} +
+                            Arguments{std::string("training.report_delay=") + delay};
+      check_completes(place.run(run));
+      const std::string curve = curve_of(place.file("run"));
+      const ProgramResult logged =
+          place.run(run + Arguments{"--set", "comms_logger.enabled=true", "--set", "comms_logger.debug=true"});
+      check_completes(logged);
+      INFO(logged.err);
+      CHECK(curve_of(place.file("run")) == curve);
+      check_logged_collectives(logged.err, place.file("run"));
+    }
+  }
 }
 
 TEST_CASE("mpirun starts ranks on GPUs, too") {
