@@ -48,7 +48,7 @@ class MatrixRule {
   virtual ~MatrixRule() = default;
   // How many of the optimizer's moments such a matrix keeps: the first ones.
   virtual int moments() const = 0;
-  // Once, before the first step, with the shapes of all that this rank will orthogonalize: memory for its work.
+  // Once, before the first step, with the shapes of all that will be orthogonalized: memory for the work.
   virtual void prepare(Device& device, std::span<const MatrixShape> shapes) = 0;
   // Moves the piece's moments; direction: fp32, as many elements as the piece.
   virtual void direction(Device& device, const OptimizerPiece& piece, TensorView direction,

@@ -30,21 +30,16 @@ WholeMatrices::WholeMatrices(Engine& engine, MatrixRule& rule)
       units_(units_with_matrices(engine.context().layout)),
       alone_(engine.updated_extent() == Extent::whole || engine.context().communicator.size() == 1) {
   const EngineContext& context = engine.context();
-  const int rank = context.communicator.rank();
   if (!alone_) deal_out();
+  // The same on all ranks, also on one that will own no unit: the plan of one is the plan of all.
   std::vector<MatrixShape> shapes;
-  const auto take_shapes = [&](int unit) {
-    for (const int tensor : context.layout.unit(unit).segment(Segment::matrices).tensors) {
+  for (const int unit : units_) {
+    const SegmentLayout& segment = context.layout.unit(unit).segment(Segment::matrices);
+    most_elements_ = std::max(most_elements_, segment.elements);
+    for (const int tensor : segment.tensors) {
       const TensorPlace& place = context.layout.tensor(tensor);
       if (updates_whole(place)) shapes.push_back(shape_of(place));
     }
-  };
-  for (const int unit : units_) {
-    most_elements_ = std::max(most_elements_, context.layout.unit(unit).segment(Segment::matrices).elements);
-    if (alone_) take_shapes(unit);
-  }
-  for (const Round& round : rounds_) {
-    if (const int mine = round.units[static_cast<std::size_t>(rank)]; mine >= 0) take_shapes(mine);
   }
   rule_.prepare(context.device, shapes);
   if (alone_) {
