@@ -17,10 +17,12 @@ constexpr std::int64_t staging_elements = std::int64_t{1} << 18;
 
 class StateReader {
  public:
-  StateReader(Engine& engine, StateStore& states, const NativeCheckpoint& checkpoint)
+  StateReader(Engine& engine, StateStore& states, const NativeCheckpoint& checkpoint,
+              const std::vector<std::string>& moments)
       : engine_(engine),
         states_(states),
         checkpoint_(checkpoint),
+        moments_(moments),
         staging_(engine.context().device.allocate_host(2 * 4 * staging_elements, "checkpoint staging")) {
     for (const TensorPlace& place : engine.context().layout.tensors())
       index_.push_back(checkpoint.manifest().tensor_index(place.name));
@@ -32,8 +34,7 @@ class StateReader {
     void* const raw = values + staging_elements;
     visit_updated_state(engine_, states_, kind, [&](const StateRun& run) {
       const int tensor = index_[static_cast<std::size_t>(run.tensor)];
-      // One that was not trained so far has no moments yet, and Muon keeps fewer of some.
-      if (!checkpoint_.has(name, tensor)) return;
+      if (kind != held_weights && (!checkpoint_.has(name, tensor) || !has_all_moments(run.tensor))) return;
       auto* to = static_cast<std::byte*>(run.values.data);
       for (std::int64_t done = 0; done < run.values.count; done += staging_elements) {
         const std::int64_t count = std::min(staging_elements, run.values.count - done);
@@ -48,9 +49,23 @@ class StateReader {
   }
 
  private:
+  // One that was not trained so far has no moments yet, and Muon keeps fewer of some. Where one is missing all start
+  // anew: Adam's mean of before over a mean of squares that begins at 0 would make steps of many times the learning
+  // rate. (A maximum, AMSGrad's, may begin alone.)
+  bool has_all_moments(int tensor) const {
+    const TensorPlace& place = engine_.context().layout.tensor(tensor);
+    for (std::size_t moment = 0; moment < moments_.size(); ++moment) {
+      if (!moments_[moment].starts_with("max_") && states_.keeps(static_cast<int>(moment), place) &&
+          !checkpoint_.has(moments_[moment], index_[static_cast<std::size_t>(tensor)]))
+        return false;
+    }
+    return true;
+  }
+
   Engine& engine_;
   StateStore& states_;
   const NativeCheckpoint& checkpoint_;
+  const std::vector<std::string>& moments_;
   Buffer staging_;
   std::vector<int> index_;  // by the layout's tensors: the checkpoint's
 };
@@ -112,7 +127,7 @@ std::vector<std::string> load_state(Engine& engine, StateStore& states, const Na
   all_or_none<RunError>(communicator, [&] { checkpoint.verify(communicator.rank(), communicator.size()); });
   std::vector<std::string> missing;
   all_or_none<RunError>(communicator, [&] {
-    const StateReader loader(engine, states, checkpoint);
+    const StateReader loader(engine, states, checkpoint, moments);
     loader.load(held_weights, weights_kind);
     for (std::size_t moment = 0; moment < moments.size(); ++moment) {
       if (checkpoint.has(moments[moment])) {

@@ -12,8 +12,8 @@ namespace zt {
 
 // All ranks call it. Each reads what it updates, through a small buffer, and the checksums of its share of the files
 // are compared first. `moments`: the names of those that the optimizer keeps; one that the checkpoint lacks, of
-// all tensors or of some, stays as it starts, and is returned. RunError on all ranks where a file is damaged; UserError
-// where the model is another one.
+// all tensors or of some, stays as it starts, with the other averages of these tensors, and is returned. RunError on
+// all ranks where a file is damaged; UserError where the model is another one.
 std::vector<std::string> load_state(Engine& engine, StateStore& states, const NativeCheckpoint& checkpoint,
                                     const std::vector<std::string>& moments);
 

@@ -56,7 +56,7 @@ void Resolver::resolve_rates_of_muon(bool schedule_sets_rate) {
       values_[path] = of_others ? Json(3e-4) : values_[lr];
       if (of_others) notice(path, "3e-4 by default");
     } else if (get<double>(lr) == 0.0 && get<double>(path) > 0.0) {
-      problem(path, "found " + shown(path) + " beside lr 0, of which a schedule makes both rates: give lr above 0");
+      problem(path, "found " + shown(path) + " beside lr 0, and is kept as a multiple of it: give lr above 0, as 1");
     }
   }
 }

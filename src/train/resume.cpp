@@ -96,8 +96,13 @@ std::vector<std::string> resume_lines(const ResumePoint& point, const ResolvedCo
         "another "
         "curve (data_types.grad_accum_dtype \"fp32\" makes it one)");
   }
-  for (const std::string& moment : missing)
-    lines.push_back("resume: the checkpoint has no " + moment + ": the optimizer starts it anew");
+  for (const std::string& moment : missing) {
+    lines.push_back("resume: the checkpoint has no " + moment + ": the optimizer starts it anew" +
+                    (moment.starts_with("max_")
+                         ? ""
+                         : ", with the other averages of the same tensors; steps may be larger at "
+                           "first, which a warm-up or a lower lr makes up for"));
+  }
   for (const std::string& name : aside)
     lines.push_back("resume: " + name + ", of a later step, is set aside as " + name + ".set-aside");
   return lines;
