@@ -1,4 +1,5 @@
 // A run that goes on from a checkpoint is the run that was never stopped: at any number of ranks, at any stage.
+#include <algorithm>
 #include <filesystem>
 
 #include "catch_compat.h"
@@ -188,7 +189,27 @@ TEST_CASE("Muon's fewer moments go on at other numbers of ranks, stages and prec
     CHECK(written.has("exp_avg_sq", static_cast<int>(index)) == (!frozen && !matrix));
   }
 
-  // The mean of Adam's gradients becomes the momentum; Muon's matrices have no squares for Adam.
+  // Muon's matrices have no squares for Adam, which starts their mean anew, too: after one step m = (1 - beta1) g and
+  // v = (1 - beta2) g^2.
+  Settings adam = dealt_to(settings, 2, 3);
+  adam.optimizer.type = "AdamW";
+  adam.optimizer.learning_rate = 0.0;
+  const TemporaryDirectory anew;
+  trace(adam, data, 2, step + 1, resumed_from(from, anew.path().string()));
+  const NativeCheckpoint after(at_step(anew.path(), step + 1));
+  const int matrix = after.manifest().tensor_index("h.0.attn.c_attn.weight");
+  REQUIRE(matrix >= 0);
+  std::vector<float> mean(512), squares(512);
+  after.read("exp_avg", matrix, 0, 512, mean.data());
+  after.read("exp_avg_sq", matrix, 0, 512, squares.data());
+  float largest = 0.0F;
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    largest = std::max(largest, squares[i]);
+    CHECK(mean[i] * mean[i] == Approx(10.0F * squares[i]).epsilon(1e-3).margin(1e-20));
+  }
+  CHECK(largest > 0.0F);
+
+  // The mean of Adam's gradients becomes the momentum.
   for (const char* other : {"AdamW", "SGD"}) {
     Settings changed = dealt_to(settings, 2, 3);
     changed.optimizer.type = other;
