@@ -126,28 +126,42 @@ TEST_CASE("memory that is given back leaves the ledger") {
   });
 }
 
-TEST_CASE("the failure of one rank ends the waits of all others within a second") {
-  for (const int ranks_per_node : {0, 1, 2}) {
-    CAPTURE(ranks_per_node);
-    std::atomic<int> told = 0;
-    const auto start = std::chrono::steady_clock::now();
-    std::string message;
-    try {
-      run_ranks_as_threads(4, ranks_per_node, [&](Communicator& c) {
+namespace {
+
+// Four ranks, of which rank 2 fails: the others learn of it in what they wait for. `use(c, wait_in)`: calls
+// wait_in(collective) once all is set up.
+template <typename Use>
+void require_failure_reaches_all(int ranks_per_node, const Use& use) {
+  std::atomic<int> told = 0;
+  std::string message;
+  try {
+    run_ranks_as_threads(4, ranks_per_node, [&](Communicator& c) {
+      use(c, [&](const auto& collective) {
         c.barrier();
         if (c.rank() == 2) throw RunError("disk is full");
         try {
-          for (;;) c.barrier();
+          for (;;) collective();
         } catch (const PeerFailed& error) {
           if (error.rank == 2 && std::string(error.what()) == "disk is full") ++told;
           throw;
         }
       });
-    } catch (const RunError& error) {
-      message = error.what();
-    }
-    CHECK(message == "disk is full");
-    CHECK(told == 3);
+    });
+  } catch (const RunError& error) {
+    message = error.what();
+  }
+  CHECK(message == "disk is full");
+  CHECK(told == 3);
+}
+
+}  // namespace
+
+TEST_CASE("the failure of one rank ends the waits of all others within a second") {
+  for (const int ranks_per_node : {0, 1, 2}) {
+    CAPTURE(ranks_per_node);
+    const auto start = std::chrono::steady_clock::now();
+    require_failure_reaches_all(ranks_per_node,
+                                [](Communicator& c, const auto& wait_in) { wait_in([&] { c.barrier(); }); });
     CHECK(seconds_since(start) < 1.0);
   }
 }
@@ -155,29 +169,15 @@ TEST_CASE("the failure of one rank ends the waits of all others within a second"
 TEST_CASE("the failure of one rank ends the waits of owners for its blocks") {
   for (const int ranks_per_node : {0, 1, 2}) {
     CAPTURE(ranks_per_node);
-    std::atomic<int> told = 0;
-    std::string message;
-    try {
-      run_ranks_as_threads(4, ranks_per_node, [&](Communicator& c) {
-        PlainDevice device;
-        const std::vector<std::int64_t> counts(4, 5);
-        auto source = c.allocate(device, 4 * 20, MemoryCategory::optimizer, "blocks");
-        const Buffer received = device.allocate(4 * 20, MemoryCategory::optimizer, "received");
-        c.barrier();
-        if (c.rank() == 2) throw RunError("disk is full");
-        try {
-          for (;;)
-            c.all_to_all(device, Stream::reduce, {source.get(), 0, 20}, {counts, true}, received.view(DType::f32));
-        } catch (const PeerFailed& error) {
-          if (error.rank == 2 && std::string(error.what()) == "disk is full") ++told;
-          throw;
-        }
+    require_failure_reaches_all(ranks_per_node, [](Communicator& c, const auto& wait_in) {
+      PlainDevice device;
+      const std::vector<std::int64_t> counts(4, 5);
+      auto source = c.allocate(device, 4 * 20, MemoryCategory::optimizer, "blocks");
+      const Buffer received = device.allocate(4 * 20, MemoryCategory::optimizer, "received");
+      wait_in([&] {
+        c.all_to_all(device, Stream::reduce, {source.get(), 0, 20}, {counts, true}, received.view(DType::f32));
       });
-    } catch (const RunError& error) {
-      message = error.what();
-    }
-    CHECK(message == "disk is full");
-    CHECK(told == 3);
+    });
   }
 }
 

@@ -54,41 +54,30 @@ class MuonRule final : public MatrixRule {
     const TensorView polynomial{polynomial_.data(), narrow * narrow, DType::f32};
     const TensorView product{product_.data(), rows * columns, DType::f32};
     const auto run = [&](const Operation& operation) { device.run(Stream::compute, operation); };
+    // out[m, n] = a b, of whole matrices.
+    const auto multiply = [&](TensorView a, TensorView b, TensorView out, std::int64_t m, std::int64_t n,
+                              std::int64_t k, bool transpose_a = false, bool transpose_b = false) {
+      run(MatMul{.a = a,
+                 .b = b,
+                 .out = out,
+                 .m = m,
+                 .n = n,
+                 .k = k,
+                 .lda = transpose_a ? m : k,
+                 .ldb = transpose_b ? k : n,
+                 .ldc = n,
+                 .transpose_a = transpose_a,
+                 .transpose_b = transpose_b});
+    };
 
     run(Fill{.out = {squares_.data(), squares_.bytes() / 4, DType::f32}, .value = 0.0F});
     run(SumSquares{.in = matrix, .out = squares_.as<Accumulator>()});
     run(DivideByNorm{.values = matrix, .squares = squares_.as<Accumulator>(), .epsilon = 1e-7F});
     for (int round = 0; round < newton_schulz_rounds; ++round) {
-      run(MatMul{.a = matrix,
-                 .b = matrix,
-                 .out = gram,
-                 .m = narrow,
-                 .n = narrow,
-                 .k = wide,
-                 .lda = columns,
-                 .ldb = columns,
-                 .ldc = narrow,
-                 .transpose_a = tall,
-                 .transpose_b = !tall});
-      run(MatMul{.a = gram,
-                 .b = gram,
-                 .out = polynomial,
-                 .m = narrow,
-                 .n = narrow,
-                 .k = narrow,
-                 .lda = narrow,
-                 .ldb = narrow,
-                 .ldc = narrow});
+      multiply(matrix, matrix, gram, narrow, narrow, wide, tall, !tall);
+      multiply(gram, gram, polynomial, narrow, narrow, narrow);
       run(Combine{.a = gram, .b = polynomial, .out = polynomial, .alpha = newton_schulz_b, .beta = newton_schulz_c});
-      run(MatMul{.a = tall ? matrix : polynomial,
-                 .b = tall ? polynomial : matrix,
-                 .out = product,
-                 .m = rows,
-                 .n = columns,
-                 .k = narrow,
-                 .lda = narrow,
-                 .ldb = columns,
-                 .ldc = columns});
+      multiply(tall ? matrix : polynomial, tall ? polynomial : matrix, product, rows, columns, narrow);
       run(Combine{.a = matrix, .b = product, .out = matrix, .alpha = newton_schulz_a, .beta = 1.0F});
     }
   }

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "comm/communicator_decorator.h"
 #include "core/json.h"
 #include "device/device_decorator.h"
 #include "train/trace_recorder.h"
@@ -99,24 +100,13 @@ class CommsLogger::WatchedDevice final : public DeviceDecorator {
   Calls& calls_;
 };
 
-class CommsLogger::WatchedCommunicator final : public Communicator {
+class CommsLogger::WatchedCommunicator final : public CommunicatorDecorator {
  public:
-  WatchedCommunicator(Communicator& inner, Calls& calls) : inner_(inner), calls_(calls) {}
+  WatchedCommunicator(Communicator& inner, Calls& calls) : CommunicatorDecorator(inner), calls_(calls) {}
 
-  int rank() const override { return inner_.rank(); }
-  int size() const override { return inner_.size(); }
-  int ranks_on_node() const override { return inner_.ranks_on_node(); }
-  std::string description() const override { return inner_.description(); }
-  void reserve(Device& device, std::int64_t largest_slice_bytes) override {
-    inner_.reserve(device, largest_slice_bytes);
-  }
-  SharedBufferPtr allocate(Device& device, std::int64_t bytes, MemoryCategory category,
-                           const std::string& name) override {
-    return inner_.allocate(device, bytes, category, name);
-  }
   Ticket all_gather(Device& device, Stream stream, const Region& from, TensorView to) override {
     const auto call = calls_.begin(CollectiveKind::all_gather, stream, to.bytes(), to.bytes() / size() * others());
-    const Ticket ticket = inner_.all_gather(device, stream, from, to);
+    const Ticket ticket = inner().all_gather(device, stream, from, to);
     calls_.end(call);
     return ticket;
   }
@@ -124,7 +114,7 @@ class CommsLogger::WatchedCommunicator final : public Communicator {
                         bool first) override {
     const std::int64_t slice = acc.count * static_cast<std::int64_t>(size_of(dtype));
     const auto call = calls_.begin(CollectiveKind::reduce_scatter, stream, slice * size(), slice * others());
-    const Ticket ticket = inner_.reduce_scatter(device, stream, from, dtype, acc, first);
+    const Ticket ticket = inner().reduce_scatter(device, stream, from, dtype, acc, first);
     calls_.end(call);
     return ticket;
   }
@@ -134,47 +124,35 @@ class CommsLogger::WatchedCommunicator final : public Communicator {
     const std::int64_t sent = blocks.sent_by(rank()) * width;
     const auto call =
         calls_.begin(CollectiveKind::all_to_all, stream, sent + blocks.count(rank(), rank()) * width, sent);
-    const Ticket ticket = inner_.all_to_all(device, stream, from, blocks, to);
+    const Ticket ticket = inner().all_to_all(device, stream, from, blocks, to);
     calls_.end(call);
     return ticket;
   }
-  void wait_until_read(Ticket ticket) override { inner_.wait_until_read(ticket); }
   void all_reduce_sum(std::span<std::int64_t> values) override {
     const auto bytes = static_cast<std::int64_t>(values.size_bytes());
     const auto call = calls_.begin(CollectiveKind::all_reduce, Stream::compute, bytes, bytes * others());
-    inner_.all_reduce_sum(values);
+    inner().all_reduce_sum(values);
     calls_.end(call);
   }
   void sum_on_device(Device& device, Stream stream, std::int64_t* values, std::int64_t count) override {
     const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof *values);
     const auto call = calls_.begin(CollectiveKind::all_reduce, stream, bytes, bytes * others());
-    inner_.sum_on_device(device, stream, values, count);
+    inner().sum_on_device(device, stream, values, count);
     calls_.end(call);
   }
   void broadcast(std::span<std::byte> bytes, int root) override {
     const auto message = static_cast<std::int64_t>(bytes.size());
     const auto call =
         calls_.begin(CollectiveKind::broadcast, Stream::compute, message, root == rank() ? message * others() : 0);
-    inner_.broadcast(bytes, root);
+    inner().broadcast(bytes, root);
     calls_.end(call);
   }
-  // Text of set-up and of failures: no step sends any.
-  std::vector<std::string> all_gather_strings(const std::string& mine) override {
-    return inner_.all_gather_strings(mine);
-  }
-  void abort(int exit_code, const std::string& message) noexcept override { inner_.abort(exit_code, message); }
-  void check_peers() override { inner_.check_peers(); }
   void set_purpose(Purpose purpose) override {
     calls_.set_purpose(purpose);
-    inner_.set_purpose(purpose);
+    inner().set_purpose(purpose);
   }
-  const CommunicationCounts& counts() const override { return inner_.counts(); }
-  std::int64_t peers_shared_bytes() const override { return inner_.peers_shared_bytes(); }
 
  private:
-  std::int64_t others() const { return size() - 1; }
-
-  Communicator& inner_;
   Calls& calls_;
 };
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <variant>
 
+#include "comm/communicator_decorator.h"
 #include "device/device_decorator.h"
 
 namespace zt {
@@ -49,24 +50,14 @@ class TracingDevice final : public DeviceDecorator {
   TraceRecorder& recorder_;
 };
 
-class TracingCommunicator final : public Communicator {
+class TracingCommunicator final : public CommunicatorDecorator {
  public:
-  TracingCommunicator(Communicator& inner, TraceRecorder& recorder) : inner_(inner), recorder_(recorder) {}
+  TracingCommunicator(Communicator& inner, TraceRecorder& recorder)
+      : CommunicatorDecorator(inner), recorder_(recorder) {}
 
-  int rank() const override { return inner_.rank(); }
-  int size() const override { return inner_.size(); }
-  int ranks_on_node() const override { return inner_.ranks_on_node(); }
-  std::string description() const override { return inner_.description(); }
-  void reserve(Device& device, std::int64_t largest_slice_bytes) override {
-    inner_.reserve(device, largest_slice_bytes);
-  }
-  SharedBufferPtr allocate(Device& device, std::int64_t bytes, MemoryCategory category,
-                           const std::string& name) override {
-    return inner_.allocate(device, bytes, category, name);
-  }
   Ticket all_gather(Device& device, Stream stream, const Region& from, TensorView to) override {
     const auto span = begin(CollectiveKind::all_gather, stream, to.bytes() / size() * others());
-    const Ticket ticket = inner_.all_gather(device, stream, from, to);
+    const Ticket ticket = inner().all_gather(device, stream, from, to);
     recorder_.end(span);
     return ticket;
   }
@@ -74,7 +65,7 @@ class TracingCommunicator final : public Communicator {
                         bool first) override {
     const auto span =
         begin(CollectiveKind::reduce_scatter, stream, acc.count * static_cast<std::int64_t>(size_of(dtype)) * others());
-    const Ticket ticket = inner_.reduce_scatter(device, stream, from, dtype, acc, first);
+    const Ticket ticket = inner().reduce_scatter(device, stream, from, dtype, acc, first);
     recorder_.end(span);
     return ticket;
   }
@@ -82,34 +73,24 @@ class TracingCommunicator final : public Communicator {
                     TensorView to) override {
     const auto span = begin(CollectiveKind::all_to_all, stream,
                             blocks.sent_by(rank()) * static_cast<std::int64_t>(size_of(to.dtype)));
-    const Ticket ticket = inner_.all_to_all(device, stream, from, blocks, to);
+    const Ticket ticket = inner().all_to_all(device, stream, from, blocks, to);
     recorder_.end(span);
     return ticket;
   }
-  void wait_until_read(Ticket ticket) override { inner_.wait_until_read(ticket); }
   void all_reduce_sum(std::span<std::int64_t> values) override {
     const auto span =
         begin(CollectiveKind::all_reduce, Stream::compute, static_cast<std::int64_t>(values.size_bytes()) * others());
-    inner_.all_reduce_sum(values);
+    inner().all_reduce_sum(values);
     recorder_.end(span);
   }
   void sum_on_device(Device& device, Stream stream, std::int64_t* values, std::int64_t count) override {
     const auto span = begin(CollectiveKind::all_reduce, stream, count * 8 * others());
-    inner_.sum_on_device(device, stream, values, count);
+    inner().sum_on_device(device, stream, values, count);
     recorder_.end(span);
   }
-  void broadcast(std::span<std::byte> bytes, int root) override { inner_.broadcast(bytes, root); }
-  std::vector<std::string> all_gather_strings(const std::string& mine) override {
-    return inner_.all_gather_strings(mine);
-  }
-  void abort(int exit_code, const std::string& message) noexcept override { inner_.abort(exit_code, message); }
-  void check_peers() override { inner_.check_peers(); }
-  void set_purpose(Purpose purpose) override { inner_.set_purpose(purpose); }
-  const CommunicationCounts& counts() const override { return inner_.counts(); }
-  std::int64_t peers_shared_bytes() const override { return inner_.peers_shared_bytes(); }
+  void broadcast(std::span<std::byte> bytes, int root) override { inner().broadcast(bytes, root); }
 
  private:
-  std::int64_t others() const { return size() - 1; }
   std::optional<std::size_t> begin(CollectiveKind kind, Stream stream, std::int64_t bytes_sent) {
     TraceRecorder::Span span;
     span.kind = TraceRecorder::Span::Kind::collective;
@@ -119,7 +100,6 @@ class TracingCommunicator final : public Communicator {
     return recorder_.begin(span);
   }
 
-  Communicator& inner_;
   TraceRecorder& recorder_;
 };
 
