@@ -46,6 +46,9 @@ struct Shape {
 
   bool empty() const { return batch <= 0 || length <= 0 || heads <= 0 || head_size <= 0; }
   std::int64_t blocks() const { return padded / block; }
+  // From one row of the scores of a block with `keys` keys to the next.
+  std::int64_t row_stride(std::int64_t keys) const { return keys + (reads_rows_in_place() ? row_padding : 0); }
+  std::int64_t scores_at_most() const { return block * row_stride(padded); }
   RowFormat format() const { return {.rounded = dtype, .stored = panel}; }
   // Of an element of [B, T, 3, H, D] and of [B, T, H, D].
   std::int64_t qkv_index(std::int64_t b, std::int64_t t, std::int64_t part, std::int64_t h) const {
@@ -65,15 +68,20 @@ struct Shape {
     Product p = product(block, keys, head_size);
     p.transpose_b = true;
     p.ldb = head_size;
+    p.ldc = row_stride(keys);
     return p;
   }
   // [block, keys] [keys, D] -> [block, D]
-  Product weighted(std::int64_t keys) const { return product(block, head_size, keys); }
+  Product weighted(std::int64_t keys) const {
+    Product p = product(block, head_size, keys);
+    p.lda = row_stride(keys);
+    return p;
+  }
   // [block, keys]^T [block, D], added to [keys, D]
   Product transposed(std::int64_t keys) const {
     Product p = product(keys, head_size, block);
     p.transpose_a = true;
-    p.lda = keys;
+    p.lda = row_stride(keys);
     p.sum = true;
     return p;
   }
@@ -128,9 +136,9 @@ struct ForwardScratch {
     queries = placer.place<std::byte>(shape.block * shape.head_size, bytes);
     keys = placer.place<std::byte>(shape.padded * shape.head_size, bytes);
     values = placer.place<std::byte>(shape.padded * shape.head_size, bytes);
-    scores = placer.place(shape.block * shape.padded);
+    scores = placer.place(shape.scores_at_most());
     probabilities = reinterpret_cast<std::byte*>(scores);
-    if (is_16_bit(shape.panel)) probabilities = placer.place<std::byte>(shape.block * shape.padded, bytes);
+    if (is_16_bit(shape.panel)) probabilities = placer.place<std::byte>(shape.scores_at_most(), bytes);
     out = placer.place(shape.block * shape.head_size);
   }
   Placer placer;
@@ -147,13 +155,13 @@ struct BackwardScratch {
     values = placer.place<std::byte>(shape.padded * shape.head_size, bytes);
     d_keys = placer.place(shape.padded * shape.head_size);
     d_values = placer.place(shape.padded * shape.head_size);
-    scores = placer.place(shape.block * shape.padded);
-    d_probabilities = placer.place(shape.block * shape.padded);
+    scores = placer.place(shape.scores_at_most());
+    d_probabilities = placer.place(shape.scores_at_most());
     probabilities = reinterpret_cast<std::byte*>(scores);
     d_scores = reinterpret_cast<std::byte*>(d_probabilities);
     if (is_16_bit(shape.panel)) {
-      probabilities = placer.place<std::byte>(shape.block * shape.padded, bytes);
-      d_scores = placer.place<std::byte>(shape.block * shape.padded, bytes);
+      probabilities = placer.place<std::byte>(shape.scores_at_most(), bytes);
+      d_scores = placer.place<std::byte>(shape.scores_at_most(), bytes);
     }
     d_queries = placer.place(shape.block * shape.head_size);
   }
@@ -180,17 +188,17 @@ void forward_head(const AttentionForward& op, const Shape& shape, std::int64_t b
   for (std::int64_t block = part; block < shape.blocks(); block += parts) {
     const std::int64_t first = block * shape.block;
     const std::int64_t rows = std::min(shape.block, shape.length - first);
-    const std::int64_t keys = first + shape.block;
+    const std::int64_t keys = first + shape.block, stride = shape.row_stride(keys);
     gather(shape, from(first, 0), shape.qkv_stride(), s.queries, rows, shape.block);
     run_product(shape.scores(keys), s.queries, s.keys, s.scores, nullptr, library);
     for (std::int64_t r = 0; r < rows; ++r) {
       const std::int64_t query = first + r;
       op.log_sum_exp[(b * shape.heads + h) * shape.length + query] =
-          softmax_row(s.scores + r * keys, element(shape.panel, s.probabilities, r * keys), query + 1, keys,
+          softmax_row(s.scores + r * stride, element(shape.panel, s.probabilities, r * stride), query + 1, keys,
                       shape.scale, shape.format(), op.dropout, shape.row_start(op.dropout, b, h, query));
     }
-    const auto unused = static_cast<std::size_t>((shape.block - rows) * keys) * size_of(shape.panel);
-    std::memset(element(shape.panel, s.probabilities, rows * keys), 0, unused);
+    const auto unused = static_cast<std::size_t>((shape.block - rows) * stride) * size_of(shape.panel);
+    std::memset(element(shape.panel, s.probabilities, rows * stride), 0, unused);
     run_product(shape.weighted(keys), s.probabilities, s.values, s.out, nullptr, library);
     store_panel(s.out, shape.head_size, shape.dtype, element(shape.dtype, op.out.data, shape.out_index(b, first, h)),
                 shape.out_stride(), rows, shape.head_size, false);
@@ -214,7 +222,7 @@ void backward_head(const AttentionBackward& op, const Shape& shape, std::int64_t
   for (std::int64_t block = 0; block < shape.blocks(); ++block) {
     const std::int64_t first = block * shape.block;
     const std::int64_t rows = std::min(shape.block, shape.length - first);
-    const std::int64_t keys = first + shape.block;
+    const std::int64_t keys = first + shape.block, stride = shape.row_stride(keys);
     const auto out_at = [&](const ConstTensorView& view, std::int64_t t) {
       return element(shape.dtype, view.data, shape.out_index(b, t, h));
     };
@@ -230,15 +238,15 @@ void backward_head(const AttentionBackward& op, const Shape& shape, std::int64_t
     }
     for (std::int64_t r = 0; r < rows; ++r) {
       const std::int64_t query = first + r;
-      softmax_row_backward(s.scores + r * keys, s.d_probabilities + r * keys,
-                           element(shape.panel, s.probabilities, r * keys), element(shape.panel, s.d_scores, r * keys),
-                           query + 1, keys, shape.scale, op.log_sum_exp[(b * shape.heads + h) * shape.length + query],
-                           products.at(static_cast<std::size_t>(r)), shape.format(), op.dropout,
-                           shape.row_start(op.dropout, b, h, query));
+      softmax_row_backward(
+          s.scores + r * stride, s.d_probabilities + r * stride, element(shape.panel, s.probabilities, r * stride),
+          element(shape.panel, s.d_scores, r * stride), query + 1, keys, shape.scale,
+          op.log_sum_exp[(b * shape.heads + h) * shape.length + query], products.at(static_cast<std::size_t>(r)),
+          shape.format(), op.dropout, shape.row_start(op.dropout, b, h, query));
     }
-    const auto unused = static_cast<std::size_t>((shape.block - rows) * keys) * size_of(shape.panel);
-    std::memset(element(shape.panel, s.probabilities, rows * keys), 0, unused);
-    std::memset(element(shape.panel, s.d_scores, rows * keys), 0, unused);
+    const auto unused = static_cast<std::size_t>((shape.block - rows) * stride) * size_of(shape.panel);
+    std::memset(element(shape.panel, s.probabilities, rows * stride), 0, unused);
+    std::memset(element(shape.panel, s.d_scores, rows * stride), 0, unused);
     run_product(shape.transposed(keys), s.probabilities, s.d_out, s.d_values, nullptr, library);
     run_product(shape.transposed(keys), s.d_scores, s.queries, s.d_keys, nullptr, library);
     run_product(shape.weighted(keys), s.d_scores, s.keys, s.d_queries, nullptr, library);

@@ -18,23 +18,25 @@
 namespace zt::cpu {
 namespace {
 
-constexpr std::int64_t chunk_depth = 512;  // of converted panels: at most 1.5 (256 + 384) * 512 * 4 bytes
+constexpr std::int64_t chunk_depth = 512;  // of loaded panels: at most 1.5 (256 + 384) * 512 * 4 bytes
 
-// Rates of tiles in parts of the rate of one call for the whole product, as measured (oneDNN 2.6.3, one core of an
-// AVX-512 processor, n and k from 65 to 3072, m from 384 to 4096, the lower of fp32 and bf16); y = x Wt and dx = dy W
-// lose little in small tiles, dW = dyt x (k is the number of tokens) more. With 256 x 384 some products are faster than
-// in one call (up to 1.4), as their operands stay in the cache.
+// Rates of tiles in parts of the rate of those of 256 x 384, as measured on one core (oneDNN 2.6.3, n and k from 65 to
+// 3072, m from 384 to 4096; with AVX-512 the lower of fp32 and bf16, below it with the loading of panels); y = x Wt and
+// dx = dy W lose little in small tiles, dW = dyt x (k is the number of tokens) more.
+struct TileRates {
+  double other, transposed;  // by transpose_a
+};
 struct TileSize {
   std::int64_t rows, columns;
-  double rate, rate_of_transposed;
+  TileRates avx512, below;
 };
-constexpr std::array<TileSize, 7> tile_sizes = {{{256, 384, 1.0, 1.0},
-                                                 {128, 384, 0.97, 0.95},
-                                                 {64, 384, 0.92, 0.90},
-                                                 {128, 192, 0.90, 0.83},
-                                                 {64, 192, 0.82, 0.78},
-                                                 {64, 128, 0.74, 0.72},
-                                                 {32, 128, 0.60, 0.55}}};
+constexpr std::array<TileSize, 7> tile_sizes = {{{256, 384, {1.0, 1.0}, {1.0, 1.0}},
+                                                 {128, 384, {0.97, 0.95}, {0.99, 0.97}},
+                                                 {64, 384, {0.92, 0.90}, {0.95, 0.92}},
+                                                 {128, 192, {0.90, 0.83}, {0.97, 0.94}},
+                                                 {64, 192, {0.82, 0.78}, {0.92, 0.88}},
+                                                 {64, 128, {0.74, 0.72}, {0.90, 0.85}},
+                                                 {32, 128, {0.60, 0.55}, {0.80, 0.73}}}};
 constexpr std::int64_t small_product = std::int64_t{1} << 18;  // 2 m n k up to which one thread is quicker than two
 
 // Cuts `extent` into equal parts of about `size`, so that no sliver is left: the size of a part, a multiple of `step`
@@ -56,11 +58,18 @@ double balance(std::int64_t tasks) {
   return sum / static_cast<double>(thread_counts.size());
 }
 
+// An operand as the product reads it.
+struct Operand {
+  bool along_depth = false;  // whether a row holds one k, and the rows follow k
+  bool load = false;         // into scratch memory, in fp32
+  std::int64_t stride = 0;   // of its rows, there or where they lie
+};
+
 struct Plan {
   MatMulTiles tiles;
   std::int64_t row_parts = 0, column_parts = 0;
-  bool convert = false;  // panels to fp32
-  bool direct = false;   // the library writes the output
+  Operand a, b;
+  bool direct = false;  // the library writes the output
   std::int64_t depth = 0;
   // Parts of a worker's scratch, in bytes.
   std::int64_t out_at = 0, bias_at = 0, a_at = 0, b_at = 0, scratchpad_at = 0;
@@ -68,14 +77,26 @@ struct Plan {
   std::int64_t tasks() const { return row_parts * column_parts; }
 };
 
+bool is_small(const MatMul& op) { return op.m * op.n * op.k * 2 <= small_product && op.n <= 1024 && op.m <= 1024; }
+
 Plan plan_for(const MatMul& op) {
   Plan plan;
   plan.tiles = matmul_tiles(op);
   plan.row_parts = parts_of(op.m, plan.tiles.rows);
   plan.column_parts = parts_of(op.n, plan.tiles.columns);
-  plan.convert = !multiplies_natively(op.a.dtype);
+  const bool convert = !multiplies_natively(op.a.dtype);
+  const bool copy = reads_rows_in_place() && !is_small(op);
+  plan.a.along_depth = op.transpose_a, plan.b.along_depth = !op.transpose_b;
+  for (Operand* operand : {&plan.a, &plan.b}) operand->load = convert || (copy && operand->along_depth);
   plan.direct = op.out.dtype == DType::f32 && !op.add && op.ldc == op.n && plan.column_parts == 1;
-  plan.depth = plan.convert ? even_part(op.k, chunk_depth, 16) : op.k;
+  plan.depth = plan.a.load || plan.b.load ? even_part(op.k, chunk_depth, 16) : op.k;
+  const std::int64_t padding = reads_rows_in_place() ? row_padding : 0;
+  const auto stride = [&](const Operand& operand, std::int64_t in_place, std::int64_t width) {
+    if (!operand.load) return in_place;
+    return operand.along_depth ? width + padding : plan.depth;
+  };
+  plan.a.stride = stride(plan.a, op.lda, plan.tiles.rows);
+  plan.b.stride = stride(plan.b, op.ldb, plan.tiles.columns);
   std::int64_t at = 0;
   const auto place = [&at](std::int64_t floats) {
     const std::int64_t here = at;
@@ -84,8 +105,11 @@ Plan plan_for(const MatMul& op) {
   };
   plan.out_at = place(plan.direct ? 0 : plan.tiles.rows * plan.tiles.columns);
   plan.bias_at = place(op.bias && op.bias.dtype != DType::f32 ? plan.tiles.columns : 0);
-  plan.a_at = place(plan.convert ? plan.tiles.rows * plan.depth : 0);
-  plan.b_at = place(plan.convert ? plan.tiles.columns * plan.depth : 0);
+  const auto panel = [&](const Operand& operand, std::int64_t width) {
+    return operand.load ? (operand.along_depth ? plan.depth : width) * operand.stride : 0;
+  };
+  plan.a_at = place(panel(plan.a, plan.tiles.rows));
+  plan.b_at = place(panel(plan.b, plan.tiles.columns));
   plan.scratchpad_at = at;
   return plan;
 }
@@ -93,20 +117,17 @@ Plan plan_for(const MatMul& op) {
 // The library's product for `rows` x `columns` of a tile over `depth` of k.
 Product product_for(const MatMul& op, const Plan& plan, std::int64_t rows, std::int64_t columns, std::int64_t depth,
                     bool first) {
-  Product product{.m = rows, .n = columns, .k = depth, .ldc = columns};
-  product.transpose_a = op.transpose_a;
-  product.transpose_b = op.transpose_b;
-  product.bias = static_cast<bool>(op.bias) && first;
-  product.sum = !first;
-  if (plan.convert) {
-    product.lda = op.transpose_a ? rows : depth;
-    product.ldb = op.transpose_b ? depth : columns;
-  } else {
-    product.lda = op.lda;
-    product.ldb = op.ldb;
-    product.dtype = op.a.dtype;
-  }
-  return product;
+  return {.m = rows,
+          .n = columns,
+          .k = depth,
+          .lda = plan.a.stride,
+          .ldb = plan.b.stride,
+          .ldc = columns,
+          .transpose_a = op.transpose_a,
+          .transpose_b = op.transpose_b,
+          .dtype = multiplies_natively(op.a.dtype) ? op.a.dtype : DType::f32,
+          .bias = static_cast<bool>(op.bias) && first,
+          .sum = !first};
 }
 
 bool is_empty(const MatMul& op) { return op.m <= 0 || op.n <= 0; }
@@ -182,17 +203,15 @@ void run_tile(const MatMul& op, const Plan& plan, std::int64_t task, Scratch scr
     const void* a = element(op.a.dtype, op.a.data, op.transpose_a ? depth_at * op.lda + row : row * op.lda + depth_at);
     const void* b =
         element(op.b.dtype, op.b.data, op.transpose_b ? column * op.ldb + depth_at : depth_at * op.ldb + column);
-    if (plan.convert) {
-      const auto load = [&](const void* from, std::int64_t stride, std::int64_t at, bool rows_are_depth,
-                            std::int64_t width) {
-        const std::int64_t panel_rows = rows_are_depth ? depth : width;
-        const std::int64_t panel_columns = rows_are_depth ? width : depth;
-        load_panel(op.a.dtype, from, stride, floats_at(at), panel_columns, panel_rows, panel_columns);
-        return floats_at(at);
-      };
-      a = load(a, op.lda, plan.a_at, op.transpose_a, rows);
-      b = load(b, op.ldb, plan.b_at, !op.transpose_b, columns);
-    }
+    const auto load = [&](const Operand& operand, const void* from, std::int64_t stride, std::int64_t at,
+                          std::int64_t width) -> const void* {
+      if (!operand.load) return from;
+      load_panel(op.a.dtype, from, stride, floats_at(at), operand.stride, operand.along_depth ? depth : width,
+                 operand.along_depth ? width : depth);
+      return floats_at(at);
+    };
+    a = load(plan.a, a, op.lda, plan.a_at, rows);
+    b = load(plan.b, b, op.ldb, plan.b_at, columns);
     run_product(product, a, b, out, bias, {scratch.data + plan.scratchpad_at, scratch.bytes - plan.scratchpad_at});
   }
   if (!plan.direct) store_panel(out, columns, op.out.dtype, target, op.ldc, rows, columns, op.add);
@@ -203,12 +222,13 @@ void run_tile(const MatMul& op, const Plan& plan, std::int64_t task, Scratch scr
 
 MatMulTiles matmul_tiles(const MatMul& op) {
   // A single task keeps the row-major operands whole, which the library likes best.
-  if (op.m * op.n * op.k * 2 <= small_product && op.n <= 1024 && op.m <= 1024) return {op.m, op.n};
+  if (is_small(op)) return {op.m, op.n};
   MatMulTiles best;
   double best_rate = 0.0;
   for (const TileSize& size : tile_sizes) {
     const MatMulTiles tiles = {even_part(op.m, size.rows, 8), even_part(op.n, size.columns, 16)};
-    const double rate = (op.transpose_a ? size.rate_of_transposed : size.rate) *
+    const TileRates& rates = reads_rows_in_place() ? size.below : size.avx512;
+    const double rate = (op.transpose_a ? rates.transposed : rates.other) *
                         balance(parts_of(op.m, tiles.rows) * parts_of(op.n, tiles.columns));
     if (rate > best_rate) best_rate = rate, best = tiles;
   }

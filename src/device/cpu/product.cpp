@@ -177,4 +177,6 @@ bool multiplies_natively(DType dtype) {
   return dtype == DType::f32 || (dtype == DType::bf16 && instruction_level() >= InstructionLevel::avx512_bf16);
 }
 
+bool reads_rows_in_place() { return instruction_level() < InstructionLevel::avx512; }
+
 }  // namespace zt::cpu
