@@ -256,11 +256,12 @@ class Pages(unittest.TestCase):
         page.write_text("no marks\n")
         self.assertEqual(bench("versus_pytorch", "--from", record, "--into", page).returncode, 2)
 
-    def test_the_performance_page_has_a_place_for_each_bench(self):
-        text = (SOURCE / "docs/performance.md").read_text()
-        for name in ("versus_pytorch", "stages", "collectives", "operations"):
-            self.assertEqual(text.count(f"scripts/bench/{name}.py -->"), 1)
-            self.assertEqual(text.count(f"scripts/bench/{name}.py wrote -->"), 1)
+    def test_the_performance_pages_have_a_place_for_each_bench(self):
+        for page in ("docs/performance.md", "docs/performance-avx2.md"):
+            text = (SOURCE / page).read_text()
+            for name in ("versus_pytorch", "stages", "collectives", "operations"):
+                self.assertEqual(text.count(f"scripts/bench/{name}.py -->"), 1)
+                self.assertEqual(text.count(f"scripts/bench/{name}.py wrote -->"), 1)
         self.assertEqual((SOURCE / "docs/scaling.md").read_text().count("scripts/bench/predictions.py -->"), 1)
 
 

@@ -148,15 +148,17 @@ std::int64_t prepare_product(const Product& product) {
   return round_up(static_cast<std::int64_t>(shared_primitive(product)->scratch.get_size()), 64);
 }
 
+std::vector<Product> prepared_products() {
+  std::vector<Product> products;
+  const std::shared_lock lock(cache().mutex);
+  for (const auto& entry : cache().primitives) products.push_back(entry.first);
+  return products;
+}
+
 void prepare_thread_for_products() {
   make_openmp_serial();
   stream();
-  std::vector<Product> products;
-  {
-    const std::shared_lock lock(cache().mutex);
-    for (const auto& entry : cache().primitives) products.push_back(entry.first);
-  }
-  for (const Product& product : products) executable(product);
+  for (const Product& product : prepared_products()) executable(product);
 }
 
 void run_product(const Product& product, const void* a, const void* b, float* out, const float* bias, Scratch scratch) {

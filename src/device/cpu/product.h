@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "core/dtype.h"
 
@@ -24,6 +25,9 @@ struct Product {
 
 // Makes the product if no thread has made it yet. Returns the scratch bytes that it needs, a multiple of 64.
 std::int64_t prepare_product(const Product& product);
+
+// Those that have been made, by any thread.
+std::vector<Product> prepared_products();
 
 // Makes what the calling thread needs to run any product that has been prepared, so that running it takes nothing.
 void prepare_thread_for_products();
