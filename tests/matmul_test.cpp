@@ -331,8 +331,11 @@ TEST_CASE("tiles depend on the shape alone and leave work for many threads") {
 // the cache: half the speed of models 1024 wide, or of sequences of 1024, hangs on it.
 TEST_CASE("below AVX-512 no large product walks down rows that lie a multiple of 4 KiB apart") {
   for_each_form([](DType dtype, DType out, bool ta, bool tb) {
-    cpu::prepare_matmul(make_operands({300, 1024, 2048, ta, tb, dtype, out}).op);
-    cpu::prepare_matmul(make_operands({1024, 200, 1024, ta, tb, dtype, out}).op);
+    for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{{300, 1024, 2048}, {1024, 200, 1024}}) {
+      MatMul op{.a = {nullptr, 0, dtype}, .b = {nullptr, 0, dtype}, .out = {nullptr, 0, out}, .m = m, .n = n, .k = k};
+      op.lda = ta ? m : k, op.ldb = tb ? k : n, op.ldc = n, op.transpose_a = ta, op.transpose_b = tb;
+      cpu::prepare_matmul(op);
+    }
   });
   for (const DType dtype : all_dtypes) {
     const ConstTensorView none(nullptr, 0, dtype);
